@@ -1,0 +1,1 @@
+"""The versioned tree of one namespace, and the committer."""

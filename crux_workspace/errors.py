@@ -1,0 +1,236 @@
+"""Every error a user can meet, cut by what the caller does next.
+
+The class says how to react (correct the input, look elsewhere, ask again, report a bug); ``code`` says exactly what happened and
+never changes its meaning. Messages name what failed, on what, why and what to do; ``details`` holds data and never file content.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+__all__ = [
+    "AccessDeniedError",
+    "AlreadyExistsError",
+    "BinaryContentError",
+    "ConflictError",
+    "EditError",
+    "ErrorCode",
+    "InternalError",
+    "InvalidInputError",
+    "InvalidPathError",
+    "LimitExceededError",
+    "NotFoundError",
+    "NothingToUndoError",
+    "PathExistsError",
+    "PathNotFoundError",
+    "StateError",
+    "StorageError",
+    "UnsupportedError",
+    "VersionNotFoundError",
+    "WorkspaceError",
+]
+
+
+class ErrorCode(StrEnum):
+    """Stable error codes; the list only grows."""
+
+    INVALID_PATH = "INVALID_PATH"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    INVALID_CONTENT = "INVALID_CONTENT"
+    EDIT_NOT_FOUND = "EDIT_NOT_FOUND"
+    EDIT_AMBIGUOUS = "EDIT_AMBIGUOUS"
+    BINARY_CONTENT = "BINARY_CONTENT"
+    INVALID_CURSOR = "INVALID_CURSOR"
+    INVALID_REGEX = "INVALID_REGEX"
+    FILE_NOT_FOUND = "FILE_NOT_FOUND"
+    VERSION_NOT_FOUND = "VERSION_NOT_FOUND"
+    VERSION_EXPIRED = "VERSION_EXPIRED"
+    COMMIT_NOT_FOUND = "COMMIT_NOT_FOUND"
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    PATH_TYPE_CONFLICT = "PATH_TYPE_CONFLICT"
+    OUTSIDE_MOUNTS = "OUTSIDE_MOUNTS"
+    READ_ONLY_MOUNT = "READ_ONLY_MOUNT"
+    VERSION_CONFLICT = "VERSION_CONFLICT"
+    FILE_TOO_LARGE = "FILE_TOO_LARGE"
+    QUOTA_EXCEEDED = "QUOTA_EXCEEDED"
+    COMMIT_TOO_LARGE = "COMMIT_TOO_LARGE"
+    NOTHING_TO_UNDO = "NOTHING_TO_UNDO"
+    NOTHING_TO_REDO = "NOTHING_TO_REDO"
+    WORKSPACE_CLOSED = "WORKSPACE_CLOSED"
+    WRONG_THREAD = "WRONG_THREAD"
+    WRONG_LOOP = "WRONG_LOOP"
+    FORKED = "FORKED"
+    SCHEMA_OUT_OF_DATE = "SCHEMA_OUT_OF_DATE"
+    ASSET_STORE_REQUIRED = "ASSET_STORE_REQUIRED"
+    CAPABILITY_MISSING = "CAPABILITY_MISSING"
+    STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    STORE_TIMEOUT = "STORE_TIMEOUT"
+    RECORD_CORRUPT = "RECORD_CORRUPT"
+    ASSET_MISSING = "ASSET_MISSING"
+    INTERNAL = "INTERNAL"
+
+
+_RETRYABLE = frozenset(
+    {ErrorCode.VERSION_CONFLICT, ErrorCode.STORE_UNAVAILABLE, ErrorCode.STORE_TIMEOUT}
+)
+
+
+class WorkspaceError(Exception):
+    """Root of every error this library raises on purpose.
+
+    Attributes:
+        code: Stable upper-snake code.
+        message: One sentence: what failed, on what, why, what to do.
+        details: Data about the failure; never file content.
+        hint: What to do next, fit for a model to read, or None.
+        retryable: Whether repeating the same call later can succeed.
+    """
+
+    default_code = ErrorCode.INTERNAL
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: ErrorCode | str | None = None,
+        details: dict[str, Any] | None = None,
+        hint: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = ErrorCode(code) if code is not None else self.default_code
+        self.message = message
+        self.details = dict(details) if details else {}
+        self.hint = hint
+        self.retryable = self.code in _RETRYABLE if retryable is None else retryable
+
+    def __str__(self) -> str:
+        return self.message
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the error as plain JSON data."""
+        return {
+            "code": str(self.code),
+            "message": self.message,
+            "details": self.details,
+            "hint": self.hint,
+            "retryable": self.retryable,
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = (self.message, str(self.code), self.details, self.hint, self.retryable)
+        return (_rebuild, (type(self), *state))
+
+
+def _rebuild(
+    cls: type[WorkspaceError],
+    message: str,
+    code: str,
+    details: dict[str, Any],
+    hint: str | None,
+    retryable: bool,
+) -> WorkspaceError:
+    return cls(message, code=code, details=details, hint=hint, retryable=retryable)
+
+
+class InvalidInputError(WorkspaceError, ValueError):
+    """The call itself is wrong: correct the arguments."""
+
+    default_code = ErrorCode.INVALID_ARGUMENT
+
+
+class InvalidPathError(InvalidInputError):
+    """The path can never name a file (``INVALID_PATH``)."""
+
+    default_code = ErrorCode.INVALID_PATH
+
+
+class EditError(InvalidInputError):
+    """The text to replace is not there, or there more than once (``EDIT_NOT_FOUND``, ``EDIT_AMBIGUOUS``)."""
+
+    default_code = ErrorCode.EDIT_NOT_FOUND
+
+
+class BinaryContentError(InvalidInputError):
+    """A text operation met binary content (``BINARY_CONTENT``)."""
+
+    default_code = ErrorCode.BINARY_CONTENT
+
+
+class NotFoundError(WorkspaceError, LookupError):
+    """What the call names does not exist (any more)."""
+
+    default_code = ErrorCode.FILE_NOT_FOUND
+
+
+class PathNotFoundError(NotFoundError, FileNotFoundError):
+    """There is no live file at the path (``FILE_NOT_FOUND``)."""
+
+    default_code = ErrorCode.FILE_NOT_FOUND
+
+
+class VersionNotFoundError(NotFoundError):
+    """The version never existed, or was collected or purged (``VERSION_NOT_FOUND``, ``VERSION_EXPIRED``)."""
+
+    default_code = ErrorCode.VERSION_NOT_FOUND
+
+
+class AlreadyExistsError(WorkspaceError):
+    """Something is already there."""
+
+    default_code = ErrorCode.ALREADY_EXISTS
+
+
+class PathExistsError(AlreadyExistsError, FileExistsError):
+    """There is already a file at the destination (``ALREADY_EXISTS``)."""
+
+    default_code = ErrorCode.ALREADY_EXISTS
+
+
+class AccessDeniedError(WorkspaceError, PermissionError):
+    """The workspace does not allow this here."""
+
+    default_code = ErrorCode.OUTSIDE_MOUNTS
+
+
+class ConflictError(WorkspaceError):
+    """Somebody else changed it: read again and decide again."""
+
+    default_code = ErrorCode.VERSION_CONFLICT
+
+
+class LimitExceededError(WorkspaceError):
+    """A configured limit refuses the change (``FILE_TOO_LARGE``, ``QUOTA_EXCEEDED``, ``COMMIT_TOO_LARGE``)."""
+
+    default_code = ErrorCode.QUOTA_EXCEEDED
+
+
+class StateError(WorkspaceError, RuntimeError):
+    """The call does not fit the state the object or the file is in."""
+
+    default_code = ErrorCode.WORKSPACE_CLOSED
+
+
+class NothingToUndoError(StateError):
+    """The file has no earlier content (``NOTHING_TO_UNDO``)."""
+
+    default_code = ErrorCode.NOTHING_TO_UNDO
+
+
+class UnsupportedError(WorkspaceError):
+    """This store or mount cannot do that."""
+
+    default_code = ErrorCode.CAPABILITY_MISSING
+
+
+class StorageError(WorkspaceError):
+    """The store failed; the driver's own error is chained as ``__cause__``."""
+
+    default_code = ErrorCode.STORE_UNAVAILABLE
+
+
+class InternalError(WorkspaceError):
+    """A broken invariant of this library: please report it."""
+
+    default_code = ErrorCode.INTERNAL

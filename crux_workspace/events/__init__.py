@@ -1,0 +1,1 @@
+"""Cursors of the event log."""

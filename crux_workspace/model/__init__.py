@@ -1,0 +1,1 @@
+"""Values of the workspace: paths, files, contents, versions, changes; no I/O."""

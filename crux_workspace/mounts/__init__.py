@@ -1,0 +1,1 @@
+"""Which mount a path belongs to, and what may be done there."""

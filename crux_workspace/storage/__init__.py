@@ -1,0 +1,1 @@
+"""Contracts that stores implement, and the in-memory reference stores."""

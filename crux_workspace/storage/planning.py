@@ -1,0 +1,82 @@
+"""`commit_planned` for stores that cannot run a plan under their lock."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from crux_workspace.storage.records import (
+    Committed,
+    Contains,
+    Page,
+    Plan,
+    PreconditionFailed,
+    Record,
+)
+
+if TYPE_CHECKING:
+    from crux_workspace.storage.records import RecordStore
+
+__all__ = ["MAX_PLANS", "PartitionReader", "commit_replanned"]
+
+MAX_PLANS = 10
+_FIRST_PAUSE_S = 0.002
+
+
+class PartitionReader:
+    """A `Reader` over one partition of a store."""
+
+    __slots__ = ("_partition", "_store")
+
+    def __init__(self, store: RecordStore, partition: str) -> None:
+        self._store = store
+        self._partition = partition
+
+    async def get_many(self, keys: Sequence[str], *, bodies: bool = True) -> list[Record | None]:
+        """See `RecordStore.get_many`."""
+        return await self._store.get_many(self._partition, keys, bodies=bodies)
+
+    async def scan(
+        self,
+        prefix: str,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        reverse: bool = False,
+        limit: int,
+        bodies: bool = False,
+        delimiter: str | None = None,
+        filter: Contains | None = None,
+    ) -> Page:
+        """See `RecordStore.scan`."""
+        return await self._store.scan(
+            self._partition,
+            prefix,
+            after=after,
+            before=before,
+            reverse=reverse,
+            limit=limit,
+            bodies=bodies,
+            delimiter=delimiter,
+            filter=filter,
+        )
+
+
+async def commit_replanned(store: RecordStore, partition: str, plan: Plan) -> Committed:
+    """Plan, commit, and plan again when the batch was refused: at most `MAX_PLANS` times, pausing with jitter.
+
+    Raises:
+        PreconditionFailed: The last refusal, when every attempt was refused.
+    """
+    reader = PartitionReader(store, partition)
+    for attempt in range(1, MAX_PLANS + 1):
+        batch = await plan(reader)
+        try:
+            return await store.commit(partition, batch)
+        except PreconditionFailed:
+            if attempt == MAX_PLANS:
+                raise
+            await asyncio.sleep(random.uniform(0, _FIRST_PAUSE_S * 2**attempt))  # noqa: S311 - jitter
+    raise AssertionError("unreachable")

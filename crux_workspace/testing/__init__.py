@@ -1,0 +1,1 @@
+"""Conformance kits, doubles, strategies and oracles for users and implementers."""
