@@ -13,6 +13,7 @@ import msgspec
 from crux_workspace.errors import ErrorCode, StorageError
 
 __all__ = [
+    "KIND_NAMES",
     "ArtifactRecord",
     "AssetCount",
     "Attributes",
@@ -21,7 +22,6 @@ __all__ = [
     "Gone",
     "Head",
     "Job",
-    "KIND_NAMES",
     "Op",
     "State",
     "Trash",
@@ -65,7 +65,7 @@ class Attributes(msgspec.Struct, omit_defaults=True, kw_only=True):
     version_commit: str | None = msgspec.field(name="vc", default=None)
     """Id of the commit that appended the version; None in a head says: the last commit's."""
     version_at: int | None = msgspec.field(name="vt", default=None)
-    """Stamp in a head, always written in a state."""
+    """Stamp in a head and in a tombstone, written out in every other state."""
 
 
 class Head(Attributes, kw_only=True):
@@ -192,7 +192,19 @@ _T = TypeVar("_T")
 _encoder = msgspec.json.Encoder()
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind)
-    for kind in (Head, State, Gone, Was, FilePlace, ArtifactRecord, AssetCount, Trash, Expiry, Op, Job)
+    for kind in (
+        Head,
+        State,
+        Gone,
+        Was,
+        FilePlace,
+        ArtifactRecord,
+        AssetCount,
+        Trash,
+        Expiry,
+        Op,
+        Job,
+    )
 }
 
 

@@ -59,4 +59,3 @@ class CommitEntry(Value):
             "changes": [change.to_dict() for change in self.changes],
             "cursor": self.cursor,
         }
-
