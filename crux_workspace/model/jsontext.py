@@ -1,0 +1,157 @@
+"""JSON values as files hold them: what may be one, its stored form, and the one form people read.
+
+A value is a dict with str keys, a list, str, int, finite float, bool or None, all the way down. Anything else is refused rather
+than turned into something near it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from crux_workspace.errors import ErrorCode, InvalidInputError
+
+__all__ = ["MAX_DEPTH", "check_json", "dump_compact", "load", "pretty"]
+
+MAX_DEPTH = 500
+"""Deepest nesting of dicts and lists."""
+
+# Python itself refuses to read or write decimals of more than 4,300 digits.
+_INTEGER_LIMIT = 10**4200
+_SHOWN_KEY_CHARACTERS = 40
+_SHOWN_STEPS = 20
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_indented = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2).encode
+
+
+def check_json(value: object) -> None:
+    """Return if a value can be stored as JSON and come back equal.
+
+    Args:
+        value: The value; subclasses of the JSON types count as those.
+
+    Raises:
+        InvalidInputError: Somewhere in it is another type (a tuple, date, dataclass, path, set, bytes), a key that is no str,
+            NaN or an infinity, an integer of more than 4,200 digits, a lone surrogate, itself, or a nesting deeper than 500; the
+            message names where, not what (``INVALID_CONTENT``).
+    """
+    where: list[str | int] = []
+    open_containers: list[tuple[int, Iterator[tuple[str | int, object]]]] = []
+    open_ids: set[int] = set()
+    item = value
+    while True:
+        if isinstance(item, dict | list):
+            if id(item) in open_ids:
+                raise _refusal("holds itself", where)
+            if len(open_containers) == MAX_DEPTH:
+                raise _refusal(f"is nested deeper than {MAX_DEPTH}", where)
+            open_ids.add(id(item))
+            open_containers.append((id(item), _members(item, where)))
+            where.append("")
+        else:
+            _check_scalar(item, where)
+        while open_containers:
+            member = next(open_containers[-1][1], None)
+            if member is not None:
+                where[-1], item = member
+                break
+            open_ids.discard(open_containers.pop()[0])
+            where.pop()
+        else:
+            return
+
+
+def dump_compact(value: object) -> bytes:
+    """Return the stored form of a JSON value: no spaces, keys in their order, non-ASCII characters as they are.
+
+    Args:
+        value: The value to store.
+
+    Returns:
+        UTF-8 that ``load`` turns back into an equal value.
+
+    Raises:
+        InvalidInputError: As ``check_json`` (``INVALID_CONTENT``).
+    """
+    check_json(value)
+    return _compact(value).encode()
+
+
+def load(data: bytes) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value that ``dump_compact`` stored."""
+    return json.loads(data)
+
+
+def pretty(data: bytes) -> str:
+    """Return the form in which stored JSON is read as text.
+
+    Args:
+        data: What ``dump_compact`` gave.
+
+    Returns:
+        Indented by two spaces, keys in their order, non-ASCII characters as they are, with a final newline.
+    """
+    return _indented(json.loads(data)) + "\n"
+
+
+def _members(
+    container: dict[Any, object] | list[object], where: list[str | int]
+) -> Iterator[tuple[str | int, object]]:
+    if isinstance(container, list):
+        yield from enumerate(container)
+        return
+    for key, member in container.items():
+        if not isinstance(key, str):
+            raise _refusal(f"has a key of type {type(key).__name__}, not str", where[:-1])
+        if not _is_encodable(key):
+            raise _refusal("has a key with a lone surrogate", where[:-1])
+        yield key, member
+
+
+def _check_scalar(item: object, where: list[str | int]) -> None:
+    if isinstance(item, str):
+        if not _is_encodable(item):
+            raise _refusal("holds a lone surrogate", where)
+    elif isinstance(item, float):
+        if not math.isfinite(item):
+            raise _refusal("is not a finite number", where)
+    elif isinstance(item, int):
+        if not -_INTEGER_LIMIT < item < _INTEGER_LIMIT:
+            raise _refusal("is an integer with too many digits", where)
+    elif item is not None:
+        raise _refusal(f"is of type {type(item).__name__}, which JSON does not have", where)
+
+
+def _is_encodable(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refusal(problem: str, where: list[str | int]) -> InvalidInputError:
+    place = _place(where)
+    return InvalidInputError(
+        f"The content cannot be stored as JSON because {place} {problem}.",
+        code=ErrorCode.INVALID_CONTENT,
+        details={"place": place},
+        hint="Use only dict with str keys, list, str, int, finite float, bool and None.",
+    )
+
+
+def _place(where: list[str | int]) -> str:
+    shown = where[:_SHOWN_STEPS]
+    steps = "".join(f"[{step}]" if isinstance(step, int) else _key(step) for step in shown)
+    return f"${steps}" if len(shown) == len(where) else f"${steps}..."
+
+
+def _key(step: str) -> str:
+    if step.isidentifier() and len(step) <= _SHOWN_KEY_CHARACTERS:
+        return f".{step}"
+    cut = step if len(step) <= _SHOWN_KEY_CHARACTERS else step[:_SHOWN_KEY_CHARACTERS] + "..."
+    return f"[{json.dumps(cut)}]"
