@@ -100,6 +100,10 @@ class State(Attributes, kw_only=True):
 
     until: int | None = msgspec.field(name="x", default=None)
     """Sequence that ended the state; stamp. A tombstone has none."""
+    due: int | None = msgspec.field(name="d", default=None)
+    """When the file would have expired."""
+    created_at: int | None = msgspec.field(name="fc", default=None)
+    """Time of the file's first version, where it is not the version's own."""
     partial: bool = msgspec.field(name="np", default=False)
     """Another state of the same version, or the head, holds the content."""
 

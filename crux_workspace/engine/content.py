@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import contextlib
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -363,10 +364,8 @@ async def discard(ports: EnginePorts, content: NewContent | None) -> None:
     if content is None or content.uploaded_at is None or ports.assets is None:
         return
     assert content.asset is not None
-    try:
+    with contextlib.suppress(Exception):  # gc deletes what stays behind
         await ports.assets.delete(content.asset)
-    except Exception:  # noqa: S110 - gc deletes what stays behind
-        pass
 
 
 # -- back

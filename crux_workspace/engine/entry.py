@@ -187,6 +187,8 @@ class Entry:
             else self.version_sequence,
             version_commit=self.version_commit,
             version_at=self.version_at,
+            due=head.due,
+            created_at=None if self.created_at == self.version_at else self.created_at,
             partial=partial,
         )
 
@@ -243,6 +245,16 @@ class PastState:
         given = self.state.version_sequence
         return self.start if given is None else given
 
+    @property
+    def version_at(self) -> int:
+        """Time of that commit."""
+        return self.at if self.state.version_at is None else self.state.version_at
+
+    @property
+    def created_at(self) -> int:
+        """Time of the file's first version."""
+        return self.version_at if self.state.created_at is None else self.state.created_at
+
     def to_version(self) -> VersionEntry:
         """Make the history entry of the version."""
         state = self.state
@@ -252,7 +264,7 @@ class PastState:
             state.version_path or "",
             self.version_sequence,
             state.version_commit or "",
-            self.at if state.version_at is None else state.version_at,
+            self.version_at,
         )
 
 

@@ -8,6 +8,7 @@ from crux_workspace.storage.layout import FIELD_END, key, number, path_field, pa
 from crux_workspace.storage.records import SEQUENCE_MARK
 
 __all__ = [
+    "ART_PREFIX",
     "ASSET_PREFIX",
     "EXPIRY_PREFIX",
     "HEAD_PREFIX",
@@ -15,6 +16,7 @@ __all__ = [
     "OP_PREFIX",
     "PATH_HASH_KEY",
     "TRASH_PREFIX",
+    "WAS_PREFIX",
     "artifact_key",
     "asset_key",
     "expiry_key",

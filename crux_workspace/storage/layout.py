@@ -29,6 +29,7 @@ __all__ = [
     "LOG_NAME",
     "LOG_PREFIX",
     "META_KEY",
+    "SEGMENT_END",
     "LogRecord",
     "Meta",
     "advance",

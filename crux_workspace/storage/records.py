@@ -196,9 +196,9 @@ class PartitionPage:
 class Reader(Protocol):
     """What a plan may ask: the reads of one partition, and nothing else."""
 
-    async def get_many(
-        self, keys: Sequence[str], *, bodies: bool = True
-    ) -> list[Record | None]: ...
+    async def get_many(self, keys: Sequence[str], *, bodies: bool = True) -> list[Record | None]:
+        """See `RecordStore.get_many`."""
+        ...
 
     async def scan(
         self,
@@ -211,7 +211,9 @@ class Reader(Protocol):
         bodies: bool = False,
         delimiter: str | None = None,
         filter: Contains | None = None,
-    ) -> Page: ...
+    ) -> Page:
+        """See `RecordStore.scan`."""
+        ...
 
 
 Plan = Callable[[Reader], Awaitable[Batch]]
