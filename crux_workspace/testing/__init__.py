@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         SequentialIds,
     )
     from crux_workspace.testing.faults import FaultyAssetStore, FaultyRecordStore
+    from crux_workspace.testing.records import RecordStoreContract
 
 __all__ = [
     "CommitOnlyRecordStore",
@@ -29,6 +30,7 @@ __all__ = [
     "FaultyRecordStore",
     "FixedClock",
     "LatencyRecordStore",
+    "RecordStoreContract",
     "SequentialIds",
 ]
 
@@ -42,6 +44,7 @@ _HOMES = {
     "FaultyRecordStore": "faults",
     "FixedClock": "doubles",
     "LatencyRecordStore": "doubles",
+    "RecordStoreContract": "records",
     "SequentialIds": "doubles",
 }
 
