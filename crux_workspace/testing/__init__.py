@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from crux_workspace.testing.assets import AssetStoreContract
+    from crux_workspace.testing.checks import Hooks
     from crux_workspace.testing.counting import CountingAssetStore, CountingRecordStore
     from crux_workspace.testing.delegating import DelegatingAssetStore, DelegatingRecordStore
     from crux_workspace.testing.doubles import (
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
     )
     from crux_workspace.testing.faults import FaultyAssetStore, FaultyRecordStore
     from crux_workspace.testing.records import RecordStoreContract
+    from crux_workspace.testing.report import Report, check_asset_store, check_record_store
 
 __all__ = [
+    "AssetStoreContract",
     "CommitOnlyRecordStore",
     "CountingAssetStore",
     "CountingRecordStore",
@@ -29,12 +33,17 @@ __all__ = [
     "FaultyAssetStore",
     "FaultyRecordStore",
     "FixedClock",
+    "Hooks",
     "LatencyRecordStore",
     "RecordStoreContract",
+    "Report",
     "SequentialIds",
+    "check_asset_store",
+    "check_record_store",
 ]
 
 _HOMES = {
+    "AssetStoreContract": "assets",
     "CommitOnlyRecordStore": "doubles",
     "CountingAssetStore": "counting",
     "CountingRecordStore": "counting",
@@ -43,9 +52,13 @@ _HOMES = {
     "FaultyAssetStore": "faults",
     "FaultyRecordStore": "faults",
     "FixedClock": "doubles",
+    "Hooks": "checks",
     "LatencyRecordStore": "doubles",
     "RecordStoreContract": "records",
+    "Report": "report",
     "SequentialIds": "doubles",
+    "check_asset_store": "report",
+    "check_record_store": "report",
 }
 
 

@@ -142,7 +142,8 @@ def applies(check: Check[S], capabilities: object | None) -> str | None:
     if check.requires is None:
         return None
     name = check.requires.removeprefix("not ")
-    declared = getattr(capabilities, name, None) not in (None, False)
+    ability = getattr(capabilities, name, None)
+    declared = ability is not None and ability is not False
     if name != check.requires:
         return f"{name} is declared" if declared else None
     return None if declared else f"{name} is not declared"

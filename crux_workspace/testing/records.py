@@ -1,10 +1,12 @@
 """The conformance kit of the record store contract, as a pytest mixin.
 
-class TestMyStore(RecordStoreContract):
-    @pytest.fixture
-    async def store(self):
-        async with MyStore.connect(URL) as store:
-            yield store
+Example::
+
+    class TestMyStore(RecordStoreContract):
+        @pytest.fixture
+        async def store(self):
+            async with MyStore.connect(URL) as store:
+                yield store
 """
 
 from __future__ import annotations
