@@ -75,25 +75,38 @@ class AssetStore(Protocol):
     """Immutable bytes by ref. A put is wholly there or absent; bytes never change after a put."""
 
     async def put(self, data: bytes | AsyncIterator[bytes], options: PutOptions) -> StoredAsset:
-        """Store the bytes; a stream is stored in constant memory, and one that breaks leaves nothing behind (A-010)."""
+        """Store the bytes; a stream is stored in constant memory.
+
+        Must: leave nothing behind of a stream that breaks (A-010) or a put that is cancelled (A-016); keep bytes (A-011) and
+        streams (A-012), empty ones too (A-013), under any key (A-040, A-041, A-042), apart from each other (A-022, A-023), and
+        tell their size and hash; refuse more than `max_bytes` and keep nothing of it (A-014), of a stream before it ends (A-015).
+        """
         ...
 
     async def get(self, ref: str) -> bytes:
-        """Return all bytes, or raise `AssetNotFound`."""
+        """Return all bytes, or raise `AssetNotFound` (A-020)."""
         ...
 
     def stream(self, ref: str, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
-        """Iterate over a range of the bytes in chunks, in constant memory; `AssetNotFound` at the first step."""
+        """Iterate over a range of the bytes in chunks, in constant memory; `AssetNotFound` at the first step.
+
+        Must: give the bytes in pieces (A-030), from `offset` and at most `length` of them (A-031), none beyond the end (A-032);
+        raise at the first step, not before (A-033); let itself be left before its end (A-034).
+        """
         ...
 
     async def delete(self, ref: str) -> None:
-        """Delete the bytes; an absent ref is no error."""
+        """Delete the bytes; an absent ref is no error (A-021)."""
         ...
 
     async def list(self, prefix: str, *, after: str | None = None, limit: int) -> AssetPage:
-        """List assets whose put key starts with `prefix`, by ref."""
+        """List assets whose put key starts with `prefix`, by ref.
+
+        Must: tell what the put told (A-050); page each asset once (A-051); take the prefix as it is (A-052); list nothing as one
+        empty page (A-053).
+        """
         ...
 
     async def aclose(self) -> None:
-        """Release what this store opened; idempotent."""
+        """Release what this store opened; idempotent (A-024)."""
         ...

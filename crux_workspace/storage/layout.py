@@ -24,9 +24,12 @@ from crux_workspace.storage.records import (
 
 __all__ = [
     "DEPLOYMENT_PARTITION",
+    "FIELD_END",
     "FORMAT",
+    "LOG_NAME",
     "LOG_PREFIX",
     "META_KEY",
+    "SEGMENT_END",
     "LogRecord",
     "Meta",
     "advance",
@@ -63,7 +66,8 @@ SEGMENT_END = "\x02"
 AFTER_SEGMENT_END = "\x03"
 
 META_KEY = "meta" + FIELD_END
-LOG_PREFIX = "log" + FIELD_END
+LOG_NAME = "log"
+LOG_PREFIX = LOG_NAME + FIELD_END
 DEPLOYMENT_PARTITION = FIELD_END
 """The deployment's own partition; it holds `key/path_hash`."""
 

@@ -201,8 +201,10 @@ def _names(
     low, high, inclusive = prefix, prefix_end(prefix), True
     if after is not None and after >= low:
         folded = delimiter is not None and after.endswith(delimiter) and len(after) > len(prefix)
-        low = prefix_end(after) or after if folded else after
-        inclusive = folded
+        behind = prefix_end(after) if folded else after
+        if behind is None:
+            return
+        low, inclusive = behind, folded
     if before is not None and (high is None or before < high):
         high = before
     while high is None or low <= high:
@@ -216,7 +218,10 @@ def _names(
             if reverse:
                 high = common
             else:
-                low, inclusive = prefix_end(common) or common, True
+                behind = prefix_end(common)
+                if behind is None:
+                    return
+                low, inclusive = behind, True
             break
         else:
             return

@@ -1,9 +1,9 @@
 """The record store contract: what the engine asks of a place that keeps records.
 
-A *partition* is one namespace of one workspace. Its records are ordered by key, by Unicode code point. A partition changes only by
-commits, numbered 1, 2, 3 … without gaps; the number of the commit that last wrote a record is the record's *revision*. Stores know
-nothing of files or versions: they keep values and bodies, judge expectations, add counters, and write two kinds of record themselves
-(`meta` and `log/`, see `crux_workspace.storage.layout`).
+A *partition* is one namespace of one workspace. Its records are ordered by key, by Unicode code point. A partition changes only
+by commits, numbered 1, 2, 3 … without gaps; the number of the commit that last wrote a record is the record's *revision*. Stores
+know nothing of files or versions: they keep values and bodies, judge expectations, add counters, and write two kinds of record
+themselves (`meta` and `log/`, see `crux_workspace.storage.layout`).
 
 Values never leave a store mutable: values and bodies are ``bytes``.
 """
@@ -123,7 +123,8 @@ class Put:
 class Batch:
     """One commit as the engine asks for it: applied whole, or refused whole.
 
-    The store judges in this order: ``incarnation``, ``epoch``, ``expect``, ``expect_empty``, ``expect_quiet``, uploads, ceilings.
+    The store judges in this order: its own ceilings (`BatchTooLarge`), ``incarnation``, ``epoch``, uploads, ``expect``,
+    ``expect_empty``, ``expect_quiet``, the counters' ceilings.
     """
 
     commit_id: str
@@ -196,9 +197,9 @@ class PartitionPage:
 class Reader(Protocol):
     """What a plan may ask: the reads of one partition, and nothing else."""
 
-    async def get_many(
-        self, keys: Sequence[str], *, bodies: bool = True
-    ) -> list[Record | None]: ...
+    async def get_many(self, keys: Sequence[str], *, bodies: bool = True) -> list[Record | None]:
+        """See `RecordStore.get_many`."""
+        ...
 
     async def scan(
         self,
@@ -211,7 +212,9 @@ class Reader(Protocol):
         bodies: bool = False,
         delimiter: str | None = None,
         filter: Contains | None = None,
-    ) -> Page: ...
+    ) -> Page:
+        """See `RecordStore.scan`."""
+        ...
 
 
 Plan = Callable[[Reader], Awaitable[Batch]]
@@ -229,7 +232,7 @@ class RecordStore(Protocol):
 
     @property
     def capabilities(self) -> StoreCapabilities:
-        """What this store can do; fixed for its lifetime."""
+        """What this store can do; fixed for its lifetime (R-130)."""
         ...
 
     async def get_many(
@@ -237,8 +240,9 @@ class RecordStore(Protocol):
     ) -> list[Record | None]:
         """Return the records at `keys`, in that order, None where there is none.
 
-        Must: read all of them from one consistent snapshot (R-010); return equal keys twice when asked twice (R-011); leave bodies
-        out when ``bodies=False`` (R-012).
+        Must: read all of them from one consistent snapshot (R-010); return equal keys twice when asked twice (R-011); leave
+        bodies out when ``bodies=False`` (R-012); find nothing in an absent partition (R-013); return ``bytes``, the very ones
+        that were put (R-014, R-015, R-016); take thousands of keys (R-017).
         """
         ...
 
@@ -263,15 +267,31 @@ class RecordStore(Protocol):
         the range is exhausted; with a filter a page may be empty and still have a `next`.
 
         Must: order by code point (R-020); treat no character of the prefix as a pattern (R-021); return each record that exists
-        during the whole paging exactly once (R-022).
+        during the whole paging exactly once (R-022); leave both bounds out (R-023); page by any limit in both directions (R-024)
+        and say in `next` whether anything follows (R-025); bound the highest prefix rightly (R-026); leave bodies out unless
+        asked (R-027); find nothing in an absent partition (R-028). Fold by the delimiter (R-100), each prefix once over all pages
+        (R-101) in both directions (R-102), from behind an `after` that is a prefix (R-103), counted once (R-104), a key that is a
+        prefix too (R-105). Judge a filter exactly where `search` is declared (R-110), never hide what passes (R-111), reach all
+        of it (R-112).
+
+        May: return short or empty pages with a `next`, when filtered; ignore the filter where `search` is not declared.
         """
         ...
 
     async def commit(self, partition: str, batch: Batch) -> Committed:
         """Apply the batch whole, give it the next sequence, and write `meta` and the log.
 
-        Must: refuse with `PreconditionFailed`, `CeilingExceeded` or `BatchTooLarge` and write nothing (R-030 …); stay all or nothing
-        under cancellation and death of the process; acknowledge only what is applied.
+        Must: refuse with `PreconditionFailed`, `CeilingExceeded` or `BatchTooLarge` and write nothing (R-030); judge `expect`
+        (R-031), never repeat a revision of a key (R-032); judge `expect_empty` (R-033), the incarnation (R-034), the epoch
+        (R-035), uploads (R-036) and counters (R-037), in order (R-038); create no partition by a refused commit (R-039). Number
+        commits densely (R-040), stamp records (R-041), never go back in time (R-042), delete before it puts (R-043), replace the
+        sequence mark (R-044), replace records whole (R-045), write `meta` (R-046), take thousands of puts (R-047). Move bodies by
+        `Take` (R-050), keep a self-taken one (R-051), swap (R-052), take what was there before (R-053), or none (R-054). Write
+        the log in its value (R-055) or in bodies (R-056), and judge `expect_quiet` by it: the path (R-060), the subtree (R-061),
+        the source of a rename (R-062), a trimmed log (R-063), all changes of a commit (R-064, R-065), all commits (R-066). Stay
+        all or nothing under cancellation (R-080) and death of the process; let one of several racing commits win (R-082) and all
+        independent ones (R-083); keep the declared ceilings (R-120, R-121, R-122, R-123); acknowledge only what is applied
+        (R-134) and, where `durable`, what stays (R-132); see other stores' commits where `multi_process` (R-133, R-135).
 
         Raises:
             OutcomeUnknown: The answer was lost; the batch may or may not be applied.
@@ -283,25 +303,40 @@ class RecordStore(Protocol):
 
         A plan is awaited on the caller's loop or driven by ``send(None)`` under the lock; it awaits only its reader.
         `crux_workspace.storage.planning.commit_replanned` is the body for stores that cannot plan under a lock.
+
+        Must: let the plan see earlier commits (R-070) through a reader that answers like the store (R-075); hand its exception on
+        as it is and write nothing (R-071); lose no commit among many (R-072), a partition's first included (R-077); plan again
+        when refused (R-073) or keep everybody else out (R-074); judge the batch like any other (R-076); leave no lock behind when
+        cancelled (R-081).
         """
         ...
 
     async def sequences(self, partitions: Sequence[str]) -> list[int]:
-        """Return the last sequence of each partition, 0 for one that does not exist; one call whatever their number."""
+        """Return the last sequence of each partition, 0 for one that does not exist; one call whatever their number.
+
+        Must: answer in order, twice when asked twice, for thousands (R-090).
+        """
         ...
 
     async def partitions(
         self, prefix: str, *, after: str | None = None, limit: int
     ) -> PartitionPage:
-        """Return the names of existing partitions that start with `prefix`, in code point order."""
+        """Return the names of existing partitions that start with `prefix`, in code point order.
+
+        Must: treat no character of the prefix as a pattern (R-091); page each name once (R-092); keep partitions and keys apart
+        that would be equal when joined (R-093).
+        """
         ...
 
     async def drop(self, partition: str) -> None:
-        """Remove a partition whole and at once; an absent one is no error."""
+        """Remove a partition whole and at once; an absent one is no error.
+
+        Must: leave nothing of it and all of its neighbours (R-094); refuse batches made for it, though it be created again (R-095).
+        """
         ...
 
     async def aclose(self) -> None:
-        """Wait for commits in flight and release everything this store opened; idempotent."""
+        """Wait for commits in flight and release everything this store opened; idempotent (R-131)."""
         ...
 
 

@@ -1,0 +1,440 @@
+"""From a changeset to a batch: heads, ended states, bindings, artifacts, assets, counters and log changes.
+
+Versioning, quota, assets, events and undo meet here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
+from crux_workspace.engine.codec import (
+    ArtifactRecord,
+    AssetCount,
+    Expiry,
+    FilePlace,
+    Gone,
+    Head,
+    State,
+    Trash,
+    Was,
+    decode,
+    encode,
+)
+from crux_workspace.engine.collection import collect
+from crux_workspace.engine.entry import Entry, PastState
+from crux_workspace.engine.keys import (
+    artifact_key,
+    asset_key,
+    expiry_key,
+    file_key,
+    gone_key,
+    head_key,
+    state_key,
+    trash_key,
+    was_key,
+)
+from crux_workspace.engine.ports import AppendedVersion, EnginePorts
+from crux_workspace.engine.tree import LiveTree
+from crux_workspace.model.changes import Change
+from crux_workspace.model.paths import sort_key
+from crux_workspace.storage.layout import subtree_range
+from crux_workspace.storage.records import Batch, Put, Take
+
+__all__ = ["Built", "build"]
+
+
+@dataclass(slots=True)
+class Built:
+    """A batch, and what it will have made."""
+
+    batch: Batch
+    heads: dict[str, Head] = field(default_factory=dict)
+    """New heads by path."""
+    artifacts: dict[str, ArtifactRecord] = field(default_factory=dict)
+    """New artifact records by path."""
+    versions: list[AppendedVersion] = field(default_factory=list)
+
+    def entry(self, path: str, sequence: int, at: int) -> Entry:
+        """Return the head at a path as it is once the batch is commit `sequence`."""
+        return Entry(path, self.heads[path], sequence, at)
+
+
+async def build(
+    ports: EnginePorts, tree: LiveTree, changeset: Changeset, verb: str, commit_id: str
+) -> Built:
+    """Make the batch of a changeset; reads what collection and shared assets need, writes nothing."""
+    builder = _Builder(ports, tree, verb, commit_id)
+    for delta in changeset.deltas:
+        await builder.apply(delta)
+    await builder.pinned_artifacts()
+    await builder.references()
+    return builder.finish(changeset)
+
+
+class _Builder:
+    """The batch in the making; later changes of a commit see the earlier ones by key."""
+
+    def __init__(self, ports: EnginePorts, tree: LiveTree, verb: str, commit_id: str) -> None:
+        meta = tree.meta
+        self.ports = ports
+        self.tree = tree
+        self.commit_id = commit_id
+        self.batch = Batch(
+            commit_id=commit_id,
+            verb=verb,
+            actor=ports.actor,
+            now=tree.now,
+            incarnation=None if meta is None else meta.incarnation,
+        )
+        self.built = Built(self.batch)
+        self.puts: dict[str, Put] = {}
+        self.deletes: dict[str, None] = {}
+        self.counts = {"live_files": 0, "live_bytes": 0, "versions": 0, "history_bytes": 0}
+        self.shared: dict[str, int] = {}
+        self.changes: list[Change] = []
+        self.replaced: dict[str, str] = {}
+        self.unpinned: list[tuple[FileDelta, Head]] = []
+
+    # -- records
+
+    def put(self, key: str, value: bytes, body: bytes | Take | None = None) -> None:
+        self.deletes.pop(key, None)
+        self.puts[key] = Put(key, value, body)
+
+    def delete(self, key: str) -> None:
+        self.puts.pop(key, None)
+        self.deletes[key] = None
+
+    def vacate(self, key: str) -> None:
+        """Delete a key unless another change of this commit already put it."""
+        if key not in self.puts:
+            self.deletes[key] = None
+
+    # -- one file
+
+    async def apply(self, delta: FileDelta) -> None:
+        before, after = delta.before, delta.after
+        collected = await collect(self.ports, self.tree, delta, self.counts["history_bytes"])
+        self.forget(collected.states)
+        if collected.anything:
+            self.batch.epoch = 0 if self.tree.meta is None else self.tree.meta.epoch
+        if before is not None:
+            self.end(before, delta, keep=not collected.ending)
+        if after is None:
+            self.tombstone(delta, collected.first)
+        else:
+            self.begin(delta, after, collected.first)
+        self.change(delta)
+
+    def forget(self, states: list[PastState]) -> None:
+        """Delete collected states, and with the last of a version its place in the counters."""
+        for state in states:
+            self.tree.expect[state.key] = state.revision
+            self.delete(state.key)
+            if not state.state.partial:
+                self.counts["versions"] -= 1
+                self.counts["history_bytes"] -= state.state.size
+                self.release(state.state.asset)
+
+    def end(self, before: Entry, delta: FileDelta, *, keep: bool) -> None:
+        """End what the change ends: the state, and, when the file leaves its path, the binding."""
+        after = delta.after
+        if not delta.appends:
+            assert after is not None
+            if after.path == before.path or _attributes_differ(before, after):
+                self.end_state(before, partial=True)
+        elif keep:
+            self.counts["history_bytes"] += before.head.size
+            self.end_state(before, partial=False)
+        else:
+            self.counts["versions"] -= 1
+            self.release(before.head.asset)
+        self.counts["live_bytes"] -= before.head.size
+        self.counts["live_files"] -= 1
+        if after is None or after.path != before.path:
+            was = Was(file_id=before.file_id, since=before.bound)
+            self.put(was_key(before.path), encode(was))
+            self.vacate(head_key(before.path))
+        if before.is_artifact():
+            self.vacate(artifact_key(before.path))
+
+    def end_state(self, before: Entry, *, partial: bool) -> None:
+        state = before.ended(partial=partial)
+        inline = not partial and before.head.asset is None
+        body = Take(head_key(before.path)) if inline else None
+        self.put(state_key(before.file_id, before.version, before.changed), encode(state), body)
+
+    def tombstone(self, delta: FileDelta, first: int) -> None:
+        before = delta.before
+        assert before is not None
+        version = delta.version
+        state = State(
+            operation="delete",
+            mime_type=before.head.mime_type,
+            version_path=before.path,
+            version_commit=self.commit_id,
+        )
+        self.put(state_key(before.file_id, version, None), encode(state))
+        self.counts["versions"] += 1
+        self.put(file_key(before.file_id), encode(FilePlace(path=before.path, gone=True)))
+        if not delta.overwritten:
+            gone = Gone(
+                file_id=before.file_id,
+                version=version,
+                created_at=before.created_at,
+                first=first,
+            )
+            self.put(gone_key(before.path), encode(gone))
+        if before.head.due is not None:
+            self.delete(expiry_key(before.head.filed or before.head.due, before.file_id))
+        self.built.versions.append(AppendedVersion(before.path, version, "delete"))
+
+    def begin(self, delta: FileDelta, after: Draft, first: int) -> None:
+        """Write the head, and what hangs on it."""
+        before = delta.before
+        head = self.new_head(delta, after, first)
+        content = after.content
+        if content is None:
+            assert before is not None
+            inline = before.head.asset is None
+            body: bytes | Take | None = Take(head_key(before.path)) if inline else None
+        else:
+            body = content.body
+            self.counts["versions"] += 1
+            self.share(content.asset, fresh=content.uploaded_at is not None, size=content.size)
+            self.uploaded(content.uploaded_at)
+            self.built.versions.append(AppendedVersion(after.path, head.version, after.operation))
+        self.put(head_key(after.path), encode(head), body)
+        self.counts["live_bytes"] += head.size
+        self.counts["live_files"] += 1
+        self.built.heads[after.path] = head
+        if before is None or before.path != after.path:
+            if self.tree.expect.get(gone_key(after.path)) != 0:
+                self.delete(gone_key(after.path))
+            if before is not None or delta.gone is not None:
+                self.put(file_key(delta.file_id), encode(FilePlace(path=after.path)))
+        self.file_expiry(delta, head, after)
+        self.artifact(delta, head, after)
+
+    def new_head(self, delta: FileDelta, after: Draft, first: int) -> Head:
+        before, content = delta.before, after.content
+        head = Head(
+            file_id=delta.file_id,
+            version=delta.version,
+            commit=self.commit_id,
+            first=first,
+            operation=after.operation,
+            restored_from=after.restored_from,
+            walk=after.walk,
+            mime_type=after.mime_type,
+            metadata=after.metadata,
+            status=after.status,
+            artifact_kind=after.artifact_kind,
+            produced_by=after.produced_by,
+            pinned=after.pinned,
+        )
+        if content is not None:
+            head.kind, head.size, head.lines = content.kind, content.size, content.lines
+            head.sha256, head.preview = content.sha256, content.preview
+            head.asset, head.uri = content.asset, content.uri
+            ttl = self.ports.retention.ttl_ms
+            head.due = None if ttl is None else self.tree.now + ttl
+        if before is not None:
+            head.created_at = before.created_at
+            if before.path == after.path:
+                head.bound = before.bound
+            if content is None:
+                self.keep_version(head, before, after)
+        elif delta.gone is not None:
+            head.created_at = delta.gone.gone.created_at
+        return head
+
+    def keep_version(self, head: Head, before: Entry, after: Draft) -> None:
+        """Carry over what belongs to the version, and the state if only the path changes."""
+        old = before.head
+        head.kind, head.size, head.lines = old.kind, old.size, old.lines
+        head.sha256, head.preview = old.sha256, old.preview
+        head.asset, head.uri, head.enc = old.asset, old.uri, old.enc
+        head.due, head.filed = old.due, old.filed
+        head.version_sequence = before.version_sequence
+        head.version_commit = before.version_commit
+        head.version_at = before.version_at
+        if before.version_path != after.path:
+            head.version_path = before.version_path
+        if before.path != after.path and not _attributes_differ(before, after):
+            head.changed = before.changed
+
+    def file_expiry(self, delta: FileDelta, head: Head, after: Draft) -> None:
+        """Keep one `exp/` record per file that will expire, at or before its due time."""
+        before = delta.before
+        if after.content is None:
+            return
+        filed = None if before is None else before.head.filed or before.head.due
+        if head.due is not None and (filed is None or filed > head.due):
+            self.put(expiry_key(head.due, delta.file_id), encode(Expiry(path=after.path)))
+        if filed is not None and (head.due is None or filed > head.due):
+            self.delete(expiry_key(filed, delta.file_id))
+        elif filed is not None and head.due is not None and filed < head.due:
+            head.filed = filed
+            self.put(head_key(after.path), encode(head), after.content.body)
+
+    # -- artifacts
+
+    def artifact(self, delta: FileDelta, head: Head, after: Draft) -> None:
+        if not (head.status or head.artifact_kind or head.produced_by):
+            return
+        if head.pinned is None or head.pinned == head.version:
+            self.put_artifact(after.path, head, head, head.version)
+        else:
+            self.unpinned.append((delta, head))
+
+    def put_artifact(self, path: str, head: Head, shown: Head | State, version: int) -> None:
+        record = ArtifactRecord(
+            file_id=head.file_id,
+            version=version,
+            head_version=head.version,
+            status=head.status or "draft",
+            mime_type=shown.mime_type,
+            size=shown.size,
+            sha256=shown.sha256,
+            asset=shown.asset,
+            uri=shown.uri,
+            kind=head.artifact_kind,
+            preview=shown.preview,
+            metadata=shown.metadata,
+            produced_by=head.produced_by,
+            created_at=head.created_at,
+            due=head.due,
+        )
+        self.built.artifacts[path] = record
+        self.put(artifact_key(path), encode(record))
+
+    async def pinned_artifacts(self) -> None:
+        """Write the artifacts that show an older, pinned version: its values come from its state."""
+        for delta, head in self.unpinned:
+            before = delta.before
+            assert head.pinned is not None
+            path = next(p for p, h in self.built.heads.items() if h is head)
+            if before is not None and before.version == head.pinned:
+                self.put_artifact(path, head, before.head, head.pinned)
+                continue
+            state = await self.tree.version_state(head.file_id, head.pinned)
+            if state is not None:
+                self.put_artifact(path, head, state.state, head.pinned)
+
+    # -- assets
+
+    def uploaded(self, at: int | None) -> None:
+        if at is not None:
+            oldest = self.batch.oldest_upload_at
+            self.batch.oldest_upload_at = at if oldest is None else min(oldest, at)
+
+    def share(self, ref: str | None, *, fresh: bool, size: int) -> None:
+        if ref is None:
+            return
+        if fresh:
+            self.put(asset_key(ref), encode(AssetCount(count=1, size=size)))
+        else:
+            self.shared[ref] = self.shared.get(ref, 0) + 1
+
+    def release(self, ref: str | None) -> None:
+        if ref is not None:
+            self.shared[ref] = self.shared.get(ref, 0) - 1
+
+    async def references(self) -> None:
+        """Move the counts of shared assets; the last reference leaves the asset to gc."""
+        moved = {ref: by for ref, by in self.shared.items() if by}
+        if not moved:
+            return
+        due = self.tree.now + self.ports.retention.asset_grace_ms
+        found = await self.tree.get([asset_key(ref) for ref in moved])
+        for (ref, by), record in zip(moved.items(), found, strict=True):
+            held = AssetCount(count=0) if record is None else decode(AssetCount, record.value)
+            held.count += by
+            if held.count > 0:
+                self.put(asset_key(ref), encode(held))
+            else:
+                self.delete(asset_key(ref))
+                self.put(trash_key(due, ref), encode(Trash(size=held.size)))
+
+    # -- the log
+
+    def change(self, delta: FileDelta) -> None:
+        before, after = delta.before, delta.after
+        if before is not None and delta.overwritten:
+            self.replaced[before.path] = delta.file_id
+            return
+        previous = None if before is None else before.version
+        if after is None:
+            assert before is not None
+            self.changes.append(
+                Change("delete", before.path, None, delta.file_id, None, delta.version, previous)
+            )
+        elif before is None:
+            self.changes.append(
+                Change("create", after.path, None, delta.file_id, None, delta.version, None)
+            )
+        else:
+            moved = before.path != after.path
+            self.changes.append(
+                Change(
+                    "rename" if moved else "update",
+                    after.path,
+                    before.path if moved else None,
+                    delta.file_id,
+                    None,
+                    delta.version,
+                    previous,
+                    after.content is None and not moved,
+                )
+            )
+
+    # -- the end
+
+    def finish(self, changeset: Changeset) -> Built:
+        batch = self.batch
+        limits = self.ports.limits
+        ceilings = {"live_bytes": limits.max_namespace_bytes, "live_files": limits.max_files}
+        batch.counters = {
+            name: (add, ceilings.get(name)) for name, add in self.counts.items() if add
+        }
+        batch.puts = list(self.puts.values())
+        batch.deletes = list(self.deletes)
+        batch.expect = dict(self.tree.expect)
+        batch.expect_quiet = list(self.tree.quiet)
+        batch.quiet_since = self.tree.sequence if batch.expect_quiet else None
+        batch.expect_empty = [subtree_range("head", path) for path in changeset.creates]
+        batch.changes = sorted(
+            (_with_replaced(change, self.replaced) for change in self.changes),
+            key=lambda change: sort_key(change.path),
+        )
+        return self.built
+
+
+def _with_replaced(change: Change, replaced: dict[str, str]) -> Change:
+    file_id = replaced.get(change.path) if change.type in ("rename", "create") else None
+    if file_id is None:
+        return change
+    return Change(
+        change.type,
+        change.path,
+        change.from_path,
+        change.file_id,
+        file_id,
+        change.version,
+        change.previous_version,
+        change.attributes,
+    )
+
+
+def _attributes_differ(before: Entry, after: Draft) -> bool:
+    head = before.head
+    return (
+        head.mime_type != after.mime_type
+        or head.metadata != after.metadata
+        or head.status != after.status
+        or head.artifact_kind != after.artifact_kind
+        or head.produced_by != after.produced_by
+        or head.pinned != after.pinned
+    )

@@ -1,0 +1,121 @@
+"""What a verb plans: for each touched file where it was, and what and where it is to be. Nothing here is written yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from crux_workspace.engine.codec import Gone
+from crux_workspace.engine.entry import Entry, GoneFile
+from crux_workspace.model.files import Status
+
+__all__ = ["Changeset", "Draft", "FileDelta", "NewContent"]
+
+
+@dataclass(slots=True, kw_only=True)
+class NewContent:
+    """The bytes of a version to be appended."""
+
+    kind: Literal["t", "j", "b"]
+    size: int
+    sha256: str
+    lines: int = 0
+    preview: str | None = None
+    body: bytes | None = None
+    """Inline bytes; None for an asset."""
+    asset: str | None = None
+    uri: str | None = None
+    uploaded_at: int | None = None
+    """Time of this commit's own upload; None when the asset is shared with an earlier version."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """A file as it is to be."""
+
+    path: str
+    content: NewContent | None
+    """None keeps the version that is there (attributes or path change)."""
+    operation: str = "write"
+    restored_from: int | None = None
+    walk: tuple[int, int] | None = None
+    mime_type: str
+    metadata: dict[str, Any] | None = None
+    status: Status | None = None
+    artifact_kind: str | None = None
+    produced_by: dict[str, Any] | None = None
+    pinned: int | None = None
+
+    @classmethod
+    def like(cls, entry: Entry, **changed: Any) -> Draft:  # noqa: ANN401 - fields of a draft
+        """Start from a file as it is, with some fields changed."""
+        head = entry.head
+        values: dict[str, Any] = {
+            "path": entry.path,
+            "content": None,
+            "operation": head.operation,
+            "restored_from": head.restored_from,
+            "walk": head.walk,
+            "mime_type": head.mime_type,
+            "metadata": head.metadata,
+            "status": head.status,
+            "artifact_kind": head.artifact_kind,
+            "produced_by": head.produced_by,
+            "pinned": head.pinned,
+        }
+        return cls(**{**values, **changed})
+
+
+@dataclass(slots=True, kw_only=True)
+class FileDelta:
+    """One file: what was and what is to be. `after=None` deletes it and leaves a tombstone."""
+
+    file_id: str
+    before: Entry | None = None
+    gone: GoneFile | None = None
+    """With `before=None`: the deleted file that goes on here."""
+    after: Draft | None = None
+    overwritten: bool = False
+    """Deleted because another file takes its path: no `gone/` record is left."""
+
+    @property
+    def base_version(self) -> int:
+        """Last version before this change, 0 for a new file."""
+        if self.before is not None:
+            return self.before.version
+        return self.gone.gone.version if self.gone is not None else 0
+
+    @property
+    def appends(self) -> bool:
+        """Tell whether a version (or a tombstone) is appended."""
+        return self.after is None or self.after.content is not None
+
+    @property
+    def version(self) -> int:
+        """Last version after this change."""
+        return self.base_version + self.appends
+
+
+@dataclass(slots=True)
+class Changeset:
+    """Changes of one commit, in an order in which they can be carried out one after the other."""
+
+    deltas: list[FileDelta] = field(default_factory=list)
+    creates: list[str] = field(default_factory=list)
+    """Paths that come into being: nothing may be below them at the commit."""
+
+    def add(self, delta: FileDelta) -> FileDelta:
+        """Append a change."""
+        self.deltas.append(delta)
+        return delta
+
+    def expire(self, entry: Entry) -> GoneFile:
+        """Delete a file whose time has passed; returns what a write at its path goes on with."""
+        self.add(FileDelta(file_id=entry.file_id, before=entry))
+        gone = Gone(
+            file_id=entry.file_id,
+            version=entry.version + 1,
+            created_at=entry.created_at,
+            first=entry.head.first,
+        )
+        return GoneFile(entry.path, gone, 0)

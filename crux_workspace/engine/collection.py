@@ -1,0 +1,152 @@
+"""Which old versions a commit collects: oldest first, never a pinned one, at most 32 at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from crux_workspace.engine.changeset import FileDelta
+from crux_workspace.engine.entry import PastState
+from crux_workspace.engine.ports import EnginePorts
+from crux_workspace.engine.tree import LiveTree
+
+__all__ = ["MAX_COLLECTED", "Collected", "collect"]
+
+MAX_COLLECTED = 32
+"""Versions that one commit collects of one file; gc takes the rest."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """What goes with a commit."""
+
+    first: int
+    """Where collection starts from now on."""
+    states: list[PastState] = field(default_factory=list)
+    ending: bool = False
+    """The version that this very commit ends is not kept either."""
+
+    @property
+    def anything(self) -> bool:
+        """Tell whether something is collected."""
+        return bool(self.states) or self.ending
+
+
+async def collect(
+    ports: EnginePorts, tree: LiveTree, delta: FileDelta, history_added: int
+) -> Collected:
+    """Choose what a change of one file collects.
+
+    Args:
+        ports: Limits of the workspace.
+        tree: What the plan reads.
+        delta: The change.
+        history_added: Bytes that the commit so far adds to the history.
+
+    Returns:
+        The states to delete and the new start of collection. One scan where something may be due, no read otherwise.
+    """
+    first = _first(delta)
+    kept = _pins(delta)
+    if delta.appends:
+        wanted = _wanted_by_count(ports, delta, first)
+        bytes_over = _history_over(ports, tree, delta, history_added)
+    else:
+        wanted, bytes_over = first, 0
+    collected = Collected(first)
+    released = _released_pin(delta, kept)
+    if released is not None and released < first:
+        collected.states += await tree.states_from(delta.file_id, released, released + 1, 64)
+    if wanted > first or bytes_over > 0:
+        await _oldest(tree, delta, collected, kept, wanted, bytes_over)
+    return collected
+
+
+def _first(delta: FileDelta) -> int:
+    if delta.before is not None:
+        return delta.before.head.first
+    return 1 if delta.gone is None else delta.gone.gone.first
+
+
+def _pins(delta: FileDelta) -> set[int]:
+    """Versions that must stay: the pin, and the content that a deletion leaves to be undone."""
+    kept: set[int] = set()
+    if delta.after is not None and delta.after.pinned is not None:
+        kept.add(delta.after.pinned)
+    if delta.after is None and delta.before is not None:
+        kept.add(delta.before.version)
+    return kept
+
+
+def _released_pin(delta: FileDelta, kept: set[int]) -> int | None:
+    before = delta.before
+    if before is None or before.head.pinned is None or before.head.pinned in kept:
+        return None
+    return before.head.pinned
+
+
+def _wanted_by_count(ports: EnginePorts, delta: FileDelta, first: int) -> int:
+    most = ports.versioning.max_versions
+    return first if most is None else max(first, delta.version - most + 1)
+
+
+def _history_over(ports: EnginePorts, tree: LiveTree, delta: FileDelta, history_added: int) -> int:
+    most = ports.limits.max_history_bytes
+    if most is None:
+        return 0
+    ended = delta.before.head.size if delta.before is not None else 0
+    held = 0 if tree.meta is None else tree.meta.counters.get("history_bytes", 0)
+    return held + history_added + ended - most
+
+
+async def _oldest(
+    tree: LiveTree,
+    delta: FileDelta,
+    collected: Collected,
+    kept: set[int],
+    wanted: int,
+    bytes_over: int,
+) -> None:
+    """Go from the oldest version up while the count or the bytes ask for it."""
+    base = delta.base_version
+    stored = base if delta.before is not None else base + 1
+    found = await tree.states_from(delta.file_id, collected.first, base + 1, 4 * MAX_COLLECTED)
+    by_version: dict[int, list[PastState]] = {}
+    for state in found:
+        by_version.setdefault(state.version, []).append(state)
+    complete = len(found) < 4 * MAX_COLLECTED
+    versions = [v for v in sorted(by_version) if complete or v != found[-1].version]
+    taken = 0
+    for version in versions:
+        if version >= stored or taken == MAX_COLLECTED:
+            break
+        if not (version < wanted or bytes_over > 0):
+            break
+        if version not in kept:
+            collected.states += by_version[version]
+            bytes_over -= sum(s.state.size for s in by_version[version] if not s.state.partial)
+            taken += 1
+        collected.first = version + 1
+    reached_end = collected.first >= stored or (complete and _none_left(versions, collected.first))
+    if delta.before is not None and reached_end and taken < MAX_COLLECTED:
+        _ending(delta, collected, kept, by_version.get(base, []), wanted, bytes_over)
+
+
+def _none_left(versions: list[int], first: int) -> bool:
+    return not any(version >= first for version in versions)
+
+
+def _ending(
+    delta: FileDelta,
+    collected: Collected,
+    kept: set[int],
+    earlier: list[PastState],
+    wanted: int,
+    bytes_over: int,
+) -> None:
+    """Judge the version that the commit ends; `earlier` are its states before its last."""
+    base = delta.base_version
+    if base not in kept and (base < wanted or bytes_over > 0):
+        collected.ending = True
+        collected.states += earlier
+    if collected.ending or (base < wanted and delta.after is not None):
+        collected.first = base + 1

@@ -1,0 +1,399 @@
+"""The only place that applies a changeset.
+
+A verb plans; the committer turns the plan into a batch under the store's rules, plans again when it is refused, recognises a commit
+whose answer was lost, remembers idempotent results, and keeps a commit that was handed over running when its caller is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from crux_workspace.engine.build import Built, build
+from crux_workspace.engine.changeset import Changeset
+from crux_workspace.engine.codec import Op, decode, encode
+from crux_workspace.engine.entry import Entry, commit_name
+from crux_workspace.engine.guard import GuardedReader
+from crux_workspace.engine.keys import op_key
+from crux_workspace.engine.log import log_head, sequence_of_key
+from crux_workspace.engine.ports import EnginePorts
+from crux_workspace.engine.tree import LiveTree, scan_range
+from crux_workspace.errors import (
+    ConflictError,
+    ErrorCode,
+    InvalidInputError,
+    LimitExceededError,
+    StorageError,
+    WorkspaceError,
+)
+from crux_workspace.storage.layout import LOG_PREFIX, is_log_head, log_key
+from crux_workspace.storage.records import (
+    Batch,
+    BatchTooLarge,
+    CeilingExceeded,
+    Committed,
+    OutcomeUnknown,
+    PreconditionFailed,
+    Put,
+    Reader,
+    StoreError,
+)
+
+__all__ = ["IDEMPOTENCY_MS", "Call", "Done", "InFlight", "Stale", "commit"]
+
+IDEMPOTENCY_MS = 86_400_000
+"""How long the result of an idempotent call is remembered."""
+MAX_REFUSALS = 10
+MAX_PREPARATIONS = 5
+MAX_UNKNOWN = 3
+
+_log = logging.getLogger("crux_workspace")
+_T = TypeVar("_T")
+
+
+class _PlanEnded(Exception):
+    """A plan ended without a batch, and not by an error."""
+
+
+class Stale(_PlanEnded):
+    """A plan found that what was prepared for it no longer fits: prepare again, for what it saw."""
+
+    def __init__(self, path: str, seen: Entry | None = None) -> None:
+        super().__init__(path)
+        self.path = path
+        self.seen = seen
+
+
+class _Finished(_PlanEnded):
+    """A plan ended without a batch: nothing to change, or already done."""
+
+    def __init__(self, result: Any) -> None:  # noqa: ANN401 - the verb's result
+        super().__init__()
+        self.result = result
+
+
+class _Landed(_PlanEnded):
+    """A commit whose answer was lost is in the log."""
+
+    def __init__(self, sequence: int, at: int, commit_id: str) -> None:
+        super().__init__(commit_id)
+        self.sequence = sequence
+        self.at = at
+        self.commit_id = commit_id
+
+
+@dataclass(slots=True)
+class Done:
+    """A commit that is applied, and what it made."""
+
+    sequence: int
+    at: int
+    commit_id: str
+    built: Built
+
+    @property
+    def commit(self) -> str:
+        """The commit as users see it."""
+        return commit_name(self.sequence, self.commit_id)
+
+    def entry(self, path: str) -> Entry:
+        """Return the new head at a path."""
+        return self.built.entry(path, self.sequence, self.at)
+
+
+@dataclass(slots=True, kw_only=True)
+class Call(Generic[_T]):
+    """One public call that commits.
+
+    `plan` reads the tree and returns a changeset, or a finished result when there is nothing to change. `finish` makes the
+    result of a commit; `remember` and `recall` turn it into what an idempotency key keeps and back.
+    """
+
+    verb: str
+    paths: tuple[str, ...]
+    plan: Callable[[LiveTree], Awaitable[Changeset | Finished[_T]]]
+    finish: Callable[[Done], _T]
+    recall: Callable[[Op, int, int], _T | Awaitable[_T]] | None = None
+    remember: Callable[[Built, Op], None] | None = None
+    prepare: Callable[[Stale], Awaitable[None]] | None = None
+    abandon: Callable[[], Awaitable[None]] | None = None
+    """Delete this call's uploads; only called when it is known that nothing refers to them."""
+    idempotency_key: str | None = None
+    digest: str = ""
+    sweep: Callable[[], Awaitable[bool]] | None = None
+    """Account for files whose time has passed before a ceiling refuses; True when something went."""
+
+
+@dataclass(slots=True)
+class Finished(Generic[_T]):
+    """A plan's way to say: there is nothing to commit, this is the result."""
+
+    result: _T
+
+
+@dataclass(slots=True)
+class InFlight:
+    """Commits that were handed over and are not answered yet, and the queue of preparations per path."""
+
+    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    preparing: WeakValueDictionary[tuple[str, str], asyncio.Lock] = field(
+        default_factory=WeakValueDictionary
+    )
+
+    async def shielded(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Run work to its end even when the caller is cancelled."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.debug("a commit failed: %s", type(task.exception()).__name__)
+
+    async def wait(self) -> None:
+        """Wait until no commit is in flight."""
+        while self.tasks:
+            await asyncio.wait(set(self.tasks))
+
+
+async def commit(ports: EnginePorts, in_flight: InFlight, call: Call[_T]) -> _T:
+    """Carry out one call: prepare, plan, commit, observe.
+
+    Promises: all or nothing; refused plans are made again on what is there now; a commit handed over to the store is finished even
+    when the caller is cancelled; a lost answer is looked up in the log, never repeated blindly.
+
+    Raises:
+        ConflictError: The path changed faster than the call could be prepared (``VERSION_CONFLICT``).
+        LimitExceededError: A ceiling refuses it (``QUOTA_EXCEEDED``, ``COMMIT_TOO_LARGE``).
+        StorageError: The store failed, or gave no answer (``STORE_TIMEOUT``).
+    """
+    return await in_flight.shielded(_Attempts(ports, in_flight, call).run())
+
+
+class _Attempts(Generic[_T]):
+    """All attempts of one call."""
+
+    def __init__(self, ports: EnginePorts, in_flight: InFlight, call: Call[_T]) -> None:
+        self.ports = ports
+        self.in_flight = in_flight
+        self.call = call
+        self.plans = 0
+        self.swept = False
+        self.sent: dict[str, Built] = {}
+        self.since = 0
+        self.unknown = False
+        self.plan_failure: Exception | None = None
+
+    async def run(self) -> _T:
+        try:
+            return await self.prepared()
+        except OutcomeUnknown as error:
+            raise StorageError(
+                f"The store did not answer whether {self.call.verb} was committed; "
+                "repeat the call with the same idempotency_key.",
+                code=ErrorCode.STORE_TIMEOUT,
+            ) from (error.__cause__ or error)
+        except BaseException:
+            if self.call.abandon is not None and not self.unknown:
+                await self.call.abandon()
+            raise
+
+    async def prepared(self) -> _T:
+        """Commit, preparing again while plans find the preparation stale."""
+        try:
+            return await self.committed()
+        except Stale as stale:
+            found = stale
+        if self.call.prepare is None:
+            raise AssertionError("a plan without preparation called it stale")
+        place = (self.ports.partition, found.path)
+        lock = self.in_flight.preparing.setdefault(place, asyncio.Lock())
+        async with lock:
+            return await self.prepare_again(found, self.call.prepare)
+
+    async def prepare_again(self, stale: Stale, prepare: Callable[[Stale], Awaitable[None]]) -> _T:
+        for _ in range(MAX_PREPARATIONS):
+            await prepare(stale)
+            try:
+                return await self.committed()
+            except Stale as again:
+                stale = again
+        raise self.conflict(f"{stale.path} keeps changing while {self.call.verb} prepares for it")
+
+    async def committed(self) -> _T:
+        """Plan and commit until the store accepts."""
+        refused: PreconditionFailed | None = None
+        for _ in range(MAX_REFUSALS):
+            try:
+                done = await self.once()
+            except _Finished as finished:
+                result: _T = finished.result
+                if self.call.abandon is not None:
+                    await self.call.abandon()
+                return result
+            except PreconditionFailed as failed:
+                refused = failed
+                continue
+            except CeilingExceeded as exceeded:
+                if await self.made_room():
+                    continue
+                raise self.over_quota(exceeded) from None
+            except BatchTooLarge as large:
+                raise LimitExceededError(
+                    f"{self.call.verb} is too large for one commit of this store "
+                    f"({large.what}: {large.size}, at most {large.limit}); do it in parts.",
+                    code=ErrorCode.COMMIT_TOO_LARGE,
+                    details={"size": large.size, "limit": large.limit},
+                ) from None
+            for observe in self.ports.observers:
+                observe(done.built.versions)
+            return self.call.finish(done)
+        raise self.conflict(f"{self.call.verb} was refused {MAX_REFUSALS} times") from refused
+
+    async def once(self) -> Done:
+        """One planned commit; a lost answer is looked for in the log before the plan is made again."""
+        try:
+            for attempt in range(MAX_UNKNOWN):
+                try:
+                    committed = await self.hand_over()
+                except OutcomeUnknown:
+                    self.unknown = True
+                    if attempt == MAX_UNKNOWN - 1:
+                        raise
+                    await asyncio.sleep(0.02 * attempt)
+                else:
+                    self.unknown = False
+                    return self.done(committed)
+        except _Landed as landed:
+            self.unknown = False
+            built = self.sent[landed.commit_id]
+            return Done(landed.sequence, landed.at, landed.commit_id, built)
+        raise AssertionError("unreachable")
+
+    async def hand_over(self) -> Committed:
+        """Call the store; any failure of its own leaves the outcome unknown."""
+        try:
+            return await self.ports.records.commit_planned(self.ports.partition, self.plan)
+        except (StoreError, WorkspaceError, _PlanEnded):
+            raise
+        except Exception as error:
+            if error is self.plan_failure:
+                raise
+            raise OutcomeUnknown from error
+
+    def done(self, committed: Committed) -> Done:
+        commit_id, built = next(reversed(self.sent.items()))
+        return Done(committed.sequence, committed.at, commit_id, built)
+
+    async def plan(self, reader: Reader) -> Batch:
+        """What the store runs: read, plan, build; and, after a lost answer, look whether it landed."""
+        self.plans += 1
+        reader = GuardedReader(reader)
+        tree = LiveTree(reader, self.ports.clock(), careful=self.plans > 1)
+        try:
+            built = await self.make(tree)
+        except Exception as error:
+            self.plan_failure = error
+            await self.look_for_landed(reader)
+            raise
+        await self.look_for_landed(reader)
+        if not self.sent:
+            self.since = tree.sequence
+        self.sent[built.batch.commit_id] = built
+        return built.batch
+
+    async def make(self, tree: LiveTree) -> Built:
+        call = self.call
+        if call.idempotency_key is not None:
+            await self.recall(tree, call.idempotency_key)
+        planned = await call.plan(tree)
+        if isinstance(planned, Finished):
+            raise _Finished(planned.result)
+        commit_id = self.ports.ids()[:24]
+        built = await build(self.ports, tree, planned, call.verb, commit_id)
+        if call.idempotency_key is not None:
+            op = Op(digest=call.digest, commit=commit_id)
+            if call.remember is not None:
+                call.remember(built, op)
+            built.batch.puts.append(Put(op_key(call.idempotency_key), encode(op)))
+        self.check_uploads(built.batch)
+        return built
+
+    async def recall(self, tree: LiveTree, idempotency_key: str) -> None:
+        """End the call with the first result when its key is known."""
+        [record] = await tree.get([op_key(idempotency_key)])
+        if record is None or record.at + IDEMPOTENCY_MS <= tree.now:
+            return
+        op = decode(Op, record.value)
+        if op.digest != self.call.digest:
+            raise InvalidInputError(
+                "The idempotency_key was used for another request; use a fresh key for each request.",
+                details={
+                    "idempotency_key_sha256": hashlib.sha256(idempotency_key.encode()).hexdigest()
+                },
+            )
+        if self.call.recall is None:
+            raise _Finished(None)
+        result = self.call.recall(op, record.revision, record.at)
+        raise _Finished(await result if isinstance(result, Awaitable) else result)
+
+    def check_uploads(self, batch: Batch) -> None:
+        """Refuse uploads so old that the orphan sweep may be near them."""
+        uploaded = batch.oldest_upload_at
+        grace = self.ports.retention.asset_grace_ms
+        if uploaded is not None and grace and batch.now - uploaded > grace // 2:
+            raise PreconditionFailed("upload")
+
+    async def look_for_landed(self, reader: Reader) -> None:
+        """After a lost answer: was one of the commits that were sent applied after all?"""
+        if not self.unknown:
+            return
+        async for record in scan_range(reader, LOG_PREFIX, after=log_key(self.since) + "\x7f"):
+            if is_log_head(record.key):
+                commit_id = log_head(record).commit_id
+                if commit_id in self.sent:
+                    raise _Landed(sequence_of_key(record.key), record.at, commit_id)
+
+    async def made_room(self) -> bool:
+        """Account for due files once before a ceiling refuses."""
+        if self.swept or self.call.sweep is None:
+            return False
+        self.swept = True
+        return await self.call.sweep()
+
+    def over_quota(self, exceeded: CeilingExceeded) -> LimitExceededError:
+        names = {"live_bytes": "max_namespace_bytes", "live_files": "max_files"}
+        limit_name = names.get(exceeded.counter, exceeded.counter)
+        path = self.call.paths[0] if self.call.paths else None
+        return LimitExceededError(
+            f"{self.call.verb} of {path} was refused: it would take the namespace from {exceeded.used} to "
+            f"{exceeded.used + exceeded.added}, {limit_name} is {exceeded.limit}; delete something first.",
+            code=ErrorCode.QUOTA_EXCEEDED,
+            details={
+                "path": path,
+                "size": exceeded.added,
+                "limit": exceeded.limit,
+                "used": exceeded.used,
+                "limit_name": limit_name,
+            },
+        )
+
+    def conflict(self, what: str) -> ConflictError:
+        path = self.call.paths[0] if self.call.paths else None
+        return ConflictError(
+            f"{what}; nothing was changed, try again.",
+            details={
+                "path": path,
+                "base_version": None,
+                "current_version": None,
+                "last_operation": None,
+                "last_actor": None,
+            },
+        )

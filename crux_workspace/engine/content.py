@@ -1,0 +1,469 @@
+"""From what a caller hands over to the bytes of a version, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from crux_workspace.engine.changeset import NewContent
+from crux_workspace.engine.codec import Attributes
+from crux_workspace.engine.guard import unavailable
+from crux_workspace.engine.ports import EnginePorts
+from crux_workspace.errors import (
+    ErrorCode,
+    InvalidInputError,
+    LimitExceededError,
+    StateError,
+    StorageError,
+    WorkspaceError,
+)
+from crux_workspace.model.jsontext import check_json, dump_compact, load, pretty
+from crux_workspace.model.lines import count_lines
+from crux_workspace.storage.assets import (
+    AssetNotFound,
+    AssetStore,
+    AssetTooLarge,
+    PutOptions,
+    StoredAsset,
+)
+
+__all__ = [
+    "PREVIEW_CHARACTERS",
+    "Prepared",
+    "asset_prefix",
+    "check_file_size",
+    "content_value",
+    "discard",
+    "load_bytes",
+    "load_text",
+    "prepare",
+    "prepare_text",
+    "stored",
+    "stream_bytes",
+]
+
+PREVIEW_CHARACTERS = 240
+_CHUNK = 1 << 18
+_OFF_LOOP_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Content that is ready to be planned with: analysed, and uploaded where it goes to the asset store."""
+
+    content: NewContent
+    digest: str
+    """Kind and hash, for comparing requests."""
+
+
+def asset_prefix(workspace_id: str, namespace: str) -> str:
+    """Prefix of a namespace's asset keys; segments over 200 bytes are hashed."""
+    return "".join(_segment(part) + "/" for part in (workspace_id, namespace))
+
+
+def _segment(part: str) -> str:
+    encoded = quote(part, safe="")
+    if len(encoded) > 200:
+        return "~" + hashlib.sha256(part.encode()).hexdigest()
+    return encoded.replace(".", "%2E").replace("~", "%7E")
+
+
+def preview_of(text: str) -> str:
+    """Cut text to a preview."""
+    return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 3] + "..."
+
+
+def check_file_size(ports: EnginePorts, path: str, size: int) -> None:
+    """Refuse a file above `max_file_bytes` (``FILE_TOO_LARGE``)."""
+    limit = ports.limits.max_file_bytes
+    if limit is not None and size > limit:
+        raise LimitExceededError(
+            f"{path} would have {size} bytes, max_file_bytes is {limit}.",
+            code=ErrorCode.FILE_TOO_LARGE,
+            details={"path": path, "size": size, "limit": limit, "used": None},
+        )
+
+
+def _utf8(path: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"The text for {path} has a lone surrogate at character {error.start + 1}, which UTF-8 cannot write.",
+            code=ErrorCode.INVALID_CONTENT,
+            details={"path": path, "position": error.start},
+        ) from None
+
+
+async def prepare(
+    ports: EnginePorts,
+    path: str,
+    content: Any,  # noqa: ANN401 - whatever a caller hands over
+    *,
+    mime_type: str,
+    encoding: str | None = None,
+) -> Prepared:
+    """Analyse content and upload it where it does not stay inline.
+
+    Raises:
+        InvalidInputError: It is no content (``INVALID_CONTENT``), or the encoding is not utf-8 (``INVALID_ARGUMENT``).
+        LimitExceededError: It passes `max_file_bytes` (``FILE_TOO_LARGE``).
+        StateError: It needs an asset store and there is none (``ASSET_STORE_REQUIRED``).
+    """
+    if encoding is not None and codecs.lookup(_known(encoding)).name != "utf-8":
+        raise InvalidInputError("encoding must be 'utf-8' or None.", details={"option": "encoding"})
+    if isinstance(content, str):
+        return await prepare_text(ports, path, content, mime_type=mime_type)
+    if isinstance(content, bytes | bytearray | memoryview):
+        data = bytes(content)
+        if encoding is not None:
+            return await prepare_text(ports, path, _decoded(path, data), mime_type=mime_type)
+        check_file_size(ports, path, len(data))
+        return await _binary(ports, path, data, mime_type)
+    if hasattr(content, "__aiter__"):
+        return await _stream(ports, path, _checked_chunks(path, content), mime_type, encoding)
+    if hasattr(content, "read"):
+        return await _stream(ports, path, _file_chunks(path, content), mime_type, encoding)
+    check_json(content)
+    data = dump_compact(content)
+    analysed = NewContent(
+        kind="j",
+        size=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        preview=preview_of(data.decode()),
+        body=data,
+    )
+    return await _placed(ports, path, analysed, data, mime_type)
+
+
+async def prepare_text(ports: EnginePorts, path: str, text: str, *, mime_type: str) -> Prepared:
+    """Analyse text and upload it where it is too large to stay inline."""
+    data = _utf8(path, text)
+    analysed = inline_text(text, data)
+    return await _placed(ports, path, analysed, data, mime_type)
+
+
+def inline_text(text: str, data: bytes) -> NewContent:
+    """Describe text that stays in the record."""
+    return NewContent(
+        kind="t",
+        size=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        lines=count_lines(text),
+        preview=preview_of(text),
+        body=data,
+    )
+
+
+async def _placed(
+    ports: EnginePorts, path: str, content: NewContent, data: bytes, mime_type: str
+) -> Prepared:
+    check_file_size(ports, path, content.size)
+    digest = f"{content.kind}:{content.sha256}"
+    if content.size > ports.content.inline_text_below_bytes:
+        await _upload(ports, path, content, data, mime_type)
+    return Prepared(content, digest)
+
+
+async def _binary(ports: EnginePorts, path: str, data: bytes, mime_type: str) -> Prepared:
+    digest = await _off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
+    content = NewContent(kind="b", size=len(data), sha256=digest)
+    await _upload(ports, path, content, data, mime_type)
+    return Prepared(content, f"b:{digest}")
+
+
+async def _off_loop(size: int, work: Any) -> Any:  # noqa: ANN401 - passes the result through
+    return work() if size < _OFF_LOOP_BYTES else await asyncio.to_thread(work)
+
+
+def _known(encoding: str) -> str:
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, TypeError):
+        return "ascii"
+    return encoding
+
+
+def _decoded(path: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"The bytes for {path} are not UTF-8 (at byte {error.start}); leave encoding out to store them as binary.",
+            code=ErrorCode.INVALID_CONTENT,
+            details={"path": path, "position": error.start},
+        ) from None
+
+
+# -- streams
+
+
+async def _checked_chunks(path: str, source: Any) -> AsyncIterator[bytes]:  # noqa: ANN401
+    async for chunk in source:
+        if not isinstance(chunk, bytes | bytearray | memoryview):
+            raise _no_bytes(path, chunk)
+        yield bytes(chunk)
+
+
+async def _file_chunks(path: str, source: Any) -> AsyncIterator[bytes]:  # noqa: ANN401
+    while True:
+        chunk = await asyncio.to_thread(source.read, _CHUNK)
+        if isinstance(chunk, str):
+            raise _no_bytes(path, chunk)
+        if not chunk:
+            return
+        yield bytes(chunk)
+
+
+def _no_bytes(path: str, chunk: object) -> InvalidInputError:
+    return InvalidInputError(
+        f"The stream for {path} gave {type(chunk).__name__} instead of bytes; open the file in binary mode.",
+        code=ErrorCode.INVALID_CONTENT,
+        details={"path": path},
+    )
+
+
+class _Measure:
+    """Runs along a stream: size, hash, and for text its validity, lines and first characters."""
+
+    def __init__(self, ports: EnginePorts, path: str, *, text: bool) -> None:
+        self.ports = ports
+        self.path = path
+        self.size = 0
+        self.hash = hashlib.sha256()
+        self.decoder = codecs.getincrementaldecoder("utf-8")() if text else None
+        self.newlines = 0
+        self.last = b""
+        self.start = ""
+
+    def add(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+        check_file_size(self.ports, self.path, self.size)
+        self.hash.update(chunk)
+        if self.decoder is not None and chunk:
+            self.newlines += chunk.count(b"\n")
+            self.last = chunk[-1:]
+            self.decode(chunk)
+
+    def decode(self, chunk: bytes, *, final: bool = False) -> None:
+        assert self.decoder is not None
+        try:
+            text = self.decoder.decode(chunk, final)
+        except UnicodeDecodeError:
+            raise InvalidInputError(
+                f"The stream for {self.path} is not UTF-8; leave encoding out to store it as binary.",
+                code=ErrorCode.INVALID_CONTENT,
+                details={"path": self.path},
+            ) from None
+        if len(self.start) <= PREVIEW_CHARACTERS:
+            self.start += text[: PREVIEW_CHARACTERS + 1]
+
+    def content(self) -> NewContent:
+        if self.decoder is None:
+            return NewContent(kind="b", size=self.size, sha256=self.hash.hexdigest())
+        return NewContent(
+            kind="t",
+            size=self.size,
+            sha256=self.hash.hexdigest(),
+            lines=self.newlines + (self.size > 0 and self.last != b"\n"),
+            preview=preview_of(self.start),
+        )
+
+
+async def _stream(
+    ports: EnginePorts,
+    path: str,
+    chunks: AsyncIterator[bytes],
+    mime_type: str,
+    encoding: str | None,
+) -> Prepared:
+    """Store a stream in constant memory; text that turns out small stays inline."""
+    measure = _Measure(ports, path, text=encoding is not None)
+    head = bytearray()
+    small = ports.content.inline_text_below_bytes
+    async for chunk in chunks:
+        measure.add(chunk)
+        head += chunk
+        if encoding is None or len(head) > small:
+            break
+    else:
+        data = bytes(head)
+        if encoding is not None:
+            return await prepare_text(ports, path, _decoded(path, data), mime_type=mime_type)
+        return await _binary(ports, path, data, mime_type)
+
+    async def measured() -> AsyncIterator[bytes]:
+        yield bytes(head)
+        async for chunk in chunks:
+            measure.add(chunk)
+            yield chunk
+        if measure.decoder is not None:
+            measure.decode(b"", final=True)
+
+    started = ports.clock()
+    asset = await _put(ports, path, measured(), mime_type)
+    content = measure.content()
+    _placed_in(content, asset, started)
+    return Prepared(content, f"{content.kind}:{content.sha256}")
+
+
+# -- assets
+
+
+def _assets(ports: EnginePorts, path: str) -> AssetStore:
+    if ports.assets is None:
+        raise StateError(
+            f"{path} needs an asset store (binary content, or text above "
+            f"{ports.content.inline_text_below_bytes} bytes), and this workspace has none.",
+            code=ErrorCode.ASSET_STORE_REQUIRED,
+            details={"path": path},
+            hint="Open the storage with an assets URL, or pass storage(records=..., assets=...).",
+        )
+    return ports.assets
+
+
+async def _upload(
+    ports: EnginePorts, path: str, content: NewContent, data: bytes, mime_type: str
+) -> None:
+    started = ports.clock()
+    _placed_in(content, await _put(ports, path, data, mime_type), started)
+
+
+def _placed_in(content: NewContent, asset: StoredAsset, started: int) -> None:
+    content.body = None
+    content.asset, content.uri = asset.ref, asset.uri
+    content.uploaded_at = min(started, asset.created_at)
+
+
+async def _put(
+    ports: EnginePorts, path: str, data: bytes | AsyncIterator[bytes], mime_type: str
+) -> StoredAsset:
+    assets = _assets(ports, path)
+    key = asset_prefix(ports.workspace_id, ports.namespace) + ports.ids()
+    limit = ports.limits.max_file_bytes
+    options = PutOptions(key=key, mime_type=mime_type, max_bytes=limit)
+    try:
+        return await assets.put(data, options)
+    except AssetTooLarge:
+        check_file_size(ports, path, (limit or 0) + 1)
+        raise
+    except WorkspaceError:
+        raise
+    except Exception as error:
+        raise unavailable("asset store", error) from error
+
+
+async def discard(ports: EnginePorts, content: NewContent | None) -> None:
+    """Delete an upload that nothing refers to; a failure leaves it to the orphan sweep."""
+    if content is None or content.uploaded_at is None or ports.assets is None:
+        return
+    assert content.asset is not None
+    with contextlib.suppress(Exception):  # gc deletes what stays behind
+        await ports.assets.delete(content.asset)
+
+
+# -- back
+
+
+async def stored(ports: EnginePorts, path: str, of: Attributes, body: bytes | None) -> bytes:
+    """Return the bytes as they are stored, checked against their hash.
+
+    Raises:
+        StorageError: The asset is gone (``ASSET_MISSING``), or the bytes are not those that were written (``RECORD_CORRUPT``).
+    """
+    if of.asset is None:
+        if body is None:
+            raise _corrupt(path, "its content is missing")
+        return body
+    assets = _assets(ports, path)
+    try:
+        data = await assets.get(of.asset)
+    except AssetNotFound:
+        raise _asset_missing(path) from None
+    except WorkspaceError:
+        raise
+    except Exception as error:
+        raise unavailable("asset store", error) from error
+    digest = await _off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
+    if digest != of.sha256:
+        raise _corrupt(path, "its bytes do not match their hash")
+    return data
+
+
+def _asset_missing(path: str) -> StorageError:
+    return StorageError(
+        f"The bytes of {path} are not in the asset store any more.",
+        code=ErrorCode.ASSET_MISSING,
+        details={"path": path},
+    )
+
+
+def _corrupt(path: str, why: str) -> StorageError:
+    return StorageError(
+        f"{path} cannot be read: {why}; restore it from a backup.",
+        code=ErrorCode.RECORD_CORRUPT,
+        details={"path": path},
+    )
+
+
+async def load_bytes(ports: EnginePorts, path: str, of: Attributes, body: bytes | None) -> bytes:
+    """Return a version's bytes: text as UTF-8, JSON compact."""
+    return await stored(ports, path, of, body)
+
+
+async def load_text(ports: EnginePorts, path: str, of: Attributes, body: bytes | None) -> str:
+    """Return a version as text; JSON in its pretty form. The caller has refused binary content."""
+    data = await stored(ports, path, of, body)
+    if of.kind == "j":
+        return await _off_loop(len(data), lambda: pretty(data))  # type: ignore[no-any-return]
+    return data.decode()
+
+
+async def content_value(ports: EnginePorts, path: str, of: Attributes, body: bytes | None) -> Any:  # noqa: ANN401 - str, JSON value or bytes
+    """Return a version as the value that was written."""
+    data = await stored(ports, path, of, body)
+    if of.kind == "t":
+        return data.decode()
+    return load(data) if of.kind == "j" else data
+
+
+async def stream_bytes(
+    ports: EnginePorts,
+    path: str,
+    of: Attributes,
+    body: bytes | None,
+    *,
+    offset: int,
+    length: int | None,
+    chunk_bytes: int,
+) -> AsyncIterator[bytes]:
+    """Iterate over a range of a version's bytes, in chunks of at most `chunk_bytes`."""
+    if of.asset is None:
+        data = await stored(ports, path, of, body)
+        end = len(data) if length is None else min(len(data), offset + length)
+        for start in range(offset, end, chunk_bytes):
+            yield data[start : min(end, start + chunk_bytes)]
+        return
+    assets = _assets(ports, path)
+    whole = offset == 0 and (length is None or length >= of.size)
+    digest = hashlib.sha256()
+    try:
+        async for piece in assets.stream(of.asset, offset, length):
+            if whole:
+                digest.update(piece)
+            for start in range(0, len(piece), chunk_bytes):
+                yield piece[start : start + chunk_bytes]
+    except AssetNotFound:
+        raise _asset_missing(path) from None
+    except (WorkspaceError, GeneratorExit):
+        raise
+    except Exception as error:
+        raise unavailable("asset store", error) from error
+    if whole and digest.hexdigest() != of.sha256:
+        raise _corrupt(path, "its bytes do not match their hash")

@@ -1,0 +1,321 @@
+"""A live file or an ended state with its stamps filled in, and the results made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from crux_workspace.engine.codec import (
+    KIND_NAMES,
+    ArtifactRecord,
+    Attributes,
+    Gone,
+    Head,
+    State,
+    decode,
+)
+from crux_workspace.engine.keys import path_in_key, state_key_parts
+from crux_workspace.model.artifacts import Artifact
+from crux_workspace.model.files import StorageKind, WorkspaceFile
+from crux_workspace.model.versions import VersionEntry
+from crux_workspace.storage.records import Record
+
+__all__ = [
+    "Entry",
+    "GoneFile",
+    "PastState",
+    "artifact_result",
+    "commit_name",
+    "inline_uri",
+    "storage_kind",
+]
+
+
+def commit_name(sequence: int, commit_id: str) -> str:
+    """Write a commit as users see it: looking it up reads one log record."""
+    return f"{sequence}-{commit_id}"
+
+
+def storage_kind(attributes: Attributes | ArtifactRecord) -> StorageKind:
+    """Tell where the content is."""
+    return "inline" if attributes.asset is None else "asset"
+
+
+@dataclass(slots=True)
+class Entry:
+    """`head/<path>` as read: the stamps that the record leaves out are filled in by the properties."""
+
+    path: str
+    head: Head
+    revision: int
+    at: int
+    body: bytes | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> Entry:
+        """Read a head record."""
+        head = decode(Head, record.value)
+        return cls(path_in_key(record.key), head, record.revision, record.at, record.body)
+
+    @property
+    def file_id(self) -> str:
+        """Identity of the file."""
+        return self.head.file_id
+
+    @property
+    def version(self) -> int:
+        """Number of the current version."""
+        return self.head.version
+
+    @property
+    def version_sequence(self) -> int:
+        """Commit that appended the current version."""
+        given = self.head.version_sequence
+        return self.revision if given is None else given
+
+    @property
+    def version_commit(self) -> str:
+        """Id of that commit."""
+        return self.head.version_commit or self.head.commit
+
+    @property
+    def version_at(self) -> int:
+        """Time of that commit."""
+        return self.at if self.head.version_at is None else self.head.version_at
+
+    @property
+    def commit_sequence(self) -> int:
+        """Last commit that changed content, attributes or path."""
+        given = self.head.commit_sequence
+        return self.revision if given is None else given
+
+    @property
+    def commit_at(self) -> int:
+        """Time of that commit."""
+        return self.at if self.head.commit_at is None else self.head.commit_at
+
+    @property
+    def bound(self) -> int:
+        """Commit by which the file came to this path."""
+        return self.revision if self.head.bound is None else self.head.bound
+
+    @property
+    def changed(self) -> int:
+        """Commit at which the current state started."""
+        return self.revision if self.head.changed is None else self.head.changed
+
+    @property
+    def created_at(self) -> int:
+        """Time of the file's first version."""
+        return self.at if self.head.created_at is None else self.head.created_at
+
+    @property
+    def version_path(self) -> str:
+        """Where the file was when the current version was appended."""
+        return self.head.version_path or self.path
+
+    def is_expired(self, now: int) -> bool:
+        """Tell whether the file's time to live has passed."""
+        return self.head.due is not None and self.head.due <= now
+
+    def is_artifact(self) -> bool:
+        """Tell whether the file has a status, a kind or provenance."""
+        head = self.head
+        return bool(head.status or head.artifact_kind or head.produced_by)
+
+    def to_file(self, mount: str) -> WorkspaceFile:
+        """Make the result that users see."""
+        head = self.head
+        return WorkspaceFile(
+            path=self.path,
+            id=head.file_id,
+            content_kind=KIND_NAMES[head.kind],
+            mime_type=head.mime_type,
+            size=head.size,
+            version=head.version,
+            sha256=head.sha256,
+            mount=mount,
+            storage=storage_kind(head),
+            uri=head.uri,
+            preview=head.preview,
+            metadata=head.metadata,
+            status=head.status,
+            artifact_kind=head.artifact_kind,
+            pinned_version=head.pinned,
+            produced_by=head.produced_by,
+            created_at=self.created_at,
+            updated_at=self.commit_at,
+            sequence=self.commit_sequence,
+            commit=commit_name(self.commit_sequence, head.commit),
+        )
+
+    def to_version(self) -> VersionEntry:
+        """Make the history entry of the current version."""
+        return version_entry(
+            self.head,
+            self.version,
+            self.version_path,
+            self.version_sequence,
+            self.version_commit,
+            self.version_at,
+        )
+
+    def ended(self, *, partial: bool) -> State:
+        """Make the state that ends with the commit now being planned; its key starts at `changed`."""
+        head = self.head
+        content_kept = not partial
+        return State(
+            kind=head.kind,
+            mime_type=head.mime_type,
+            size=head.size,
+            lines=head.lines,
+            sha256=head.sha256,
+            asset=head.asset if content_kept else None,
+            uri=head.uri if content_kept else None,
+            enc=head.enc,
+            preview=head.preview,
+            metadata=head.metadata,
+            operation=head.operation,
+            restored_from=head.restored_from,
+            status=head.status,
+            artifact_kind=head.artifact_kind,
+            produced_by=head.produced_by,
+            pinned=head.pinned,
+            version_path=self.version_path,
+            version_sequence=None
+            if self.version_sequence == self.changed
+            else self.version_sequence,
+            version_commit=self.version_commit,
+            version_at=self.version_at,
+            due=head.due,
+            created_at=None if self.created_at == self.version_at else self.created_at,
+            partial=partial,
+        )
+
+
+@dataclass(slots=True)
+class GoneFile:
+    """`gone/<path>` as read."""
+
+    path: str
+    gone: Gone
+    revision: int
+
+    @classmethod
+    def of(cls, record: Record) -> GoneFile:
+        """Read a gone record."""
+        return cls(path_in_key(record.key), decode(Gone, record.value), record.revision)
+
+
+@dataclass(slots=True)
+class PastState:
+    """`state/<file id>/<version>/<start>` as read."""
+
+    key: str
+    file_id: str
+    version: int
+    start: int
+    state: State
+    revision: int
+    at: int
+    body: bytes | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> PastState:
+        """Read a state record."""
+        file_id, version, start = state_key_parts(record.key)
+        state = decode(State, record.value)
+        return cls(
+            record.key, file_id, version, start, state, record.revision, record.at, record.body
+        )
+
+    @property
+    def until(self) -> int:
+        """Commit that ended the state."""
+        return self.revision if self.state.until is None else self.state.until
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Tell whether the version is a deletion."""
+        return self.state.operation == "delete"
+
+    @property
+    def version_sequence(self) -> int:
+        """Commit that appended the version."""
+        given = self.state.version_sequence
+        return self.start if given is None else given
+
+    @property
+    def version_at(self) -> int:
+        """Time of that commit."""
+        return self.at if self.state.version_at is None else self.state.version_at
+
+    @property
+    def created_at(self) -> int:
+        """Time of the file's first version."""
+        return self.version_at if self.state.created_at is None else self.state.created_at
+
+    def to_version(self) -> VersionEntry:
+        """Make the history entry of the version."""
+        state = self.state
+        return version_entry(
+            state,
+            self.version,
+            state.version_path or "",
+            self.version_sequence,
+            state.version_commit or "",
+            self.version_at,
+        )
+
+
+def version_entry(
+    of: Attributes, version: int, path: str, sequence: int, commit_id: str, at: int
+) -> VersionEntry:
+    """Make a history entry of a head's or a state's attributes."""
+    return VersionEntry(
+        version=version,
+        path=path,
+        operation=of.operation,  # type: ignore[arg-type]
+        content_kind=KIND_NAMES[of.kind],
+        mime_type=of.mime_type,
+        size=of.size,
+        storage=storage_kind(of),
+        preview=of.preview,
+        created_at=at,
+        sha256=of.sha256 or None,
+        restored_from=of.restored_from,
+        sequence=sequence,
+        commit=commit_name(sequence, commit_id),
+    )
+
+
+def inline_uri(workspace_id: str, namespace: str, path: str, version: int) -> str:
+    """Write the URI of inline content: each part percent-encoded."""
+    where = "/".join(quote(segment, safe="") for segment in path.split("/"))
+    return (
+        f"workspace-inline://{quote(workspace_id, safe='')}/{quote(namespace, safe='')}"
+        f"{where}@v{version}"
+    )
+
+
+def artifact_result(
+    path: str, record: ArtifactRecord, at: int, workspace_id: str, namespace: str
+) -> Artifact:
+    """Make the result that users see of an `art/` record stamped with time `at`."""
+    uri = record.uri or inline_uri(workspace_id, namespace, path, record.version)
+    return Artifact(
+        path=path,
+        kind=record.kind,
+        status=record.status,
+        version=record.version,
+        head_version=record.head_version,
+        mime_type=record.mime_type,
+        size=record.size,
+        uri=uri,
+        preview=record.preview,
+        produced_by=record.produced_by,
+        metadata=record.metadata,
+        created_at=at if record.created_at is None else record.created_at,
+        updated_at=at if record.updated_at is None else record.updated_at,
+        sha256=record.sha256,
+    )

@@ -1,0 +1,65 @@
+"""What third-party stores throw, turned into the errors that users know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crux_workspace.errors import ErrorCode, StorageError, WorkspaceError
+from crux_workspace.storage.records import Contains, Page, Reader, Record, StoreError
+
+__all__ = ["GuardedReader", "unavailable"]
+
+
+def unavailable(what: str, error: BaseException) -> StorageError:
+    """Make the error of a store that failed in its own way; chain `error` to it."""
+    return StorageError(
+        f"The {what} failed ({type(error).__name__}); try again when it is back.",
+        code=ErrorCode.STORE_UNAVAILABLE,
+    )
+
+
+class GuardedReader:
+    """A `Reader` whose failures are `StorageError`s."""
+
+    __slots__ = ("_reader",)
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def get_many(self, keys: Sequence[str], *, bodies: bool = True) -> list[Record | None]:
+        """See `RecordStore.get_many`."""
+        try:
+            return await self._reader.get_many(keys, bodies=bodies)
+        except (StoreError, WorkspaceError):
+            raise
+        except Exception as error:
+            raise unavailable("record store", error) from error
+
+    async def scan(
+        self,
+        prefix: str,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        reverse: bool = False,
+        limit: int,
+        bodies: bool = False,
+        delimiter: str | None = None,
+        filter: Contains | None = None,
+    ) -> Page:
+        """See `RecordStore.scan`."""
+        try:
+            return await self._reader.scan(
+                prefix,
+                after=after,
+                before=before,
+                reverse=reverse,
+                limit=limit,
+                bodies=bodies,
+                delimiter=delimiter,
+                filter=filter,
+            )
+        except (StoreError, WorkspaceError):
+            raise
+        except Exception as error:
+            raise unavailable("record store", error) from error

@@ -1,0 +1,52 @@
+"""What the engine needs to work on one namespace, wired by the factory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from crux_workspace.engine.guard import GuardedReader
+from crux_workspace.model.clocks import Clock, IdSource
+from crux_workspace.model.settings import ContentOptions, Limits, Retention, Versioning
+from crux_workspace.storage.assets import AssetStore
+from crux_workspace.storage.planning import PartitionReader
+from crux_workspace.storage.records import RecordStore
+
+__all__ = ["AppendedVersion", "CommitObserver", "EnginePorts"]
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedVersion:
+    """A version that a commit appended, for observers."""
+
+    path: str
+    version: int
+    operation: str
+
+
+CommitObserver = Callable[[list[AppendedVersion]], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class EnginePorts:
+    """One namespace and all that a commit on it depends on."""
+
+    records: RecordStore
+    assets: AssetStore | None
+    workspace_id: str
+    namespace: str
+    partition: str
+    limits: Limits
+    retention: Retention
+    versioning: Versioning
+    content: ContentOptions
+    clock: Clock
+    ids: IdSource
+    actor: str | None = None
+    provenance: Callable[[], dict[str, Any] | None] = lambda: None
+    observers: tuple[CommitObserver, ...] = ()
+    reader: GuardedReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = GuardedReader(PartitionReader(self.records, self.partition))

@@ -1,0 +1,219 @@
+"""The live tree of one namespace as a plan reads it, remembering all it read.
+
+Every record that a plan looks at becomes an expectation of its batch: `LiveTree.expect` for single records, `quiet` for whole
+subtrees. A file whose time to live has passed is not there (`entry` gives None); `expired` gives it to the planner that must clear it
+away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from crux_workspace.engine.entry import Entry, GoneFile, PastState
+from crux_workspace.engine.keys import (
+    file_key,
+    gone_key,
+    head_key,
+    states_prefix,
+    version_prefix,
+)
+from crux_workspace.engine.log import log_head
+from crux_workspace.errors import ErrorCode, StorageError
+from crux_workspace.model.paths import ancestors
+from crux_workspace.storage.layout import (
+    FORMAT,
+    META_KEY,
+    Meta,
+    decode_meta,
+    log_key,
+    number,
+    subtree_range,
+)
+from crux_workspace.storage.records import Reader, Record
+
+__all__ = ["SCAN_PAGE", "LiveTree", "read_meta", "scan_range"]
+
+SCAN_PAGE = 256
+
+
+def read_meta(record: Record | None) -> Meta | None:
+    """Decode a partition's `meta`.
+
+    Raises:
+        StorageError: It is damaged, or of a newer format (``RECORD_CORRUPT``).
+    """
+    if record is None:
+        return None
+    try:
+        meta = decode_meta(record.value)
+    except msgspec.MsgspecError as error:
+        raise StorageError(
+            "The namespace's meta record cannot be read; the data is damaged.",
+            code=ErrorCode.RECORD_CORRUPT,
+        ) from error
+    if meta.format > FORMAT:
+        raise StorageError(
+            f"The namespace is written in format {meta.format}, this version reads up to {FORMAT};"
+            " upgrade crux-workspace.",
+            code=ErrorCode.RECORD_CORRUPT,
+            details={"format": meta.format},
+        )
+    return meta
+
+
+async def scan_range(
+    reader: Reader,
+    prefix: str,
+    *,
+    after: str | None = None,
+    before: str | None = None,
+    reverse: bool = False,
+    bodies: bool = False,
+    page: int = SCAN_PAGE,
+) -> AsyncIterator[Record]:
+    """Iterate over all records of a prefix, page by page."""
+    while True:
+        found = await reader.scan(
+            prefix, after=after, before=before, reverse=reverse, limit=page, bodies=bodies
+        )
+        for record in found.records:
+            yield record
+        if found.next is None:
+            return
+        if reverse:
+            before = found.next
+        else:
+            after = found.next
+
+
+@dataclass(slots=True)
+class LiveTree:
+    """What one plan sees of a namespace, and what it must find unchanged at its commit."""
+
+    reader: Reader
+    now: int
+    careful: bool = False
+    """True from the second attempt on: a create looks whether its subtree is empty instead of only expecting it."""
+    meta: Meta | None = None
+    expect: dict[str, int] = field(default_factory=dict)
+    quiet: list[tuple[str, bool]] = field(default_factory=list)
+    _records: dict[str, Record | None] = field(default_factory=dict)
+    _looked: bool = False
+
+    @property
+    def sequence(self) -> int:
+        """The newest commit when the plan began to read."""
+        return 0 if self.meta is None else self.meta.sequence
+
+    async def get(self, keys: Iterable[str], *, bodies: bool = False) -> list[Record | None]:
+        """Read records; each becomes an expectation. The first read of a plan brings `meta` along."""
+        wanted = list(keys)
+        asked = wanted if self._looked else [*wanted, META_KEY]
+        found = await self.reader.get_many(asked, bodies=bodies)
+        if not self._looked:
+            self._looked = True
+            self.meta = read_meta(found.pop())
+        for key, record in zip(wanted, found, strict=True):
+            self.expect[key] = 0 if record is None else record.revision
+        return found
+
+    async def look(
+        self, *paths: str, bodies: bool = False, ways: bool = True, extra: Iterable[str] = ()
+    ) -> None:
+        """Read the heads and gone records of `paths`, and with `ways` the heads above them, in one call."""
+        keys: dict[str, None] = {}
+        for path in paths:
+            keys[head_key(path)] = None
+            if ways:
+                keys[gone_key(path)] = None
+                for above in ancestors(path):
+                    keys[head_key(above)] = None
+        for key in extra:
+            keys[key] = None
+        found = await self.get(keys, bodies=bodies)
+        self._records.update(zip(keys, found, strict=True))
+
+    def record(self, key: str) -> Record | None:
+        """Return a record that `look` read."""
+        return self._records[key]
+
+    def _bound(self, path: str) -> Entry | None:
+        record = self._records[head_key(path)]
+        return None if record is None else Entry.of(record)
+
+    def entry(self, path: str) -> Entry | None:
+        """Return the live file at a path that was looked at."""
+        entry = self._bound(path)
+        return None if entry is None or entry.is_expired(self.now) else entry
+
+    def expired(self, path: str) -> Entry | None:
+        """Return the file at a path that was looked at, if its time to live has passed."""
+        entry = self._bound(path)
+        return entry if entry is not None and entry.is_expired(self.now) else None
+
+    def gone(self, path: str) -> GoneFile | None:
+        """Return the deleted file that goes on at a path that was looked at."""
+        record = self._records[gone_key(path)]
+        return None if record is None else GoneFile.of(record)
+
+    async def below(self, path: str, *, bodies: bool = False) -> list[Entry]:
+        """Return all files below a directory, expired ones included; the subtree must stay quiet until the commit."""
+        if not self._looked:
+            await self.get(())
+        self.quiet.append((path, True))
+        low, high = subtree_range("head", path)
+        records = scan_range(self.reader, low, before=high, bodies=bodies)
+        return [Entry.of(record) async for record in records]
+
+    async def has_below(self, path: str) -> bool:
+        """Tell whether a live file is below a directory."""
+        low, high = subtree_range("head", path)
+        async for record in scan_range(self.reader, low, before=high, page=8):
+            if not Entry.of(record).is_expired(self.now):
+                return True
+        return False
+
+    async def states(
+        self, file_id: str, *, below: int | None = None, bodies: bool = False, page: int = 8
+    ) -> AsyncIterator[PastState]:
+        """Iterate over the ended states of a file, newest first, of versions below `below`."""
+        prefix = states_prefix(file_id)
+        before = None if below is None else prefix + number(below)
+        async for record in scan_range(
+            self.reader, prefix, before=before, reverse=True, bodies=bodies, page=page
+        ):
+            yield PastState.of(record)
+
+    async def version_state(
+        self, file_id: str, version: int, *, bodies: bool = False
+    ) -> PastState | None:
+        """Return the last ended state of a version: the one that has its content."""
+        page = await self.reader.scan(
+            version_prefix(file_id, version), reverse=True, limit=1, bodies=bodies
+        )
+        if not page.records:
+            return None
+        state = PastState.of(page.records[0])
+        self.expect[state.key] = state.revision
+        return state
+
+    async def states_from(self, file_id: str, low: int, high: int, limit: int) -> list[PastState]:
+        """Return ended states of versions low … high-1, oldest first, at most `limit`."""
+        prefix = states_prefix(file_id)
+        page = await self.reader.scan(
+            prefix, after=prefix + number(low), before=prefix + number(high), limit=limit
+        )
+        return [PastState.of(record) for record in page.records]
+
+    async def actor_of(self, sequence: int) -> str | None:
+        """Return who made a commit, for a conflict's details; None when the log no longer has it."""
+        [record] = await self.reader.get_many([log_key(sequence)], bodies=False)
+        return None if record is None else log_head(record).actor
+
+    async def place(self, file_id: str) -> Record | None:
+        """Return `file/<id>`."""
+        [record] = await self.get([file_key(file_id)])
+        return record

@@ -1,0 +1,117 @@
+"""Settings of a workspace; bad values are refused when they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from crux_workspace.errors import InvalidInputError
+
+__all__ = [
+    "ContentOptions",
+    "Limits",
+    "Mount",
+    "NamespaceRequest",
+    "NamespaceSetting",
+    "Retention",
+    "Versioning",
+]
+
+
+def _whole(owner: str, name: str, value: object, *, least: int = 0) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InvalidInputError(
+            f"{owner}.{name} must be None or a whole number of at least {least}, got {value!r}.",
+            details={"option": name},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Ceilings; None means unlimited. They count live files, never history."""
+
+    max_file_bytes: int | None = None
+    """Bytes of one file."""
+    max_namespace_bytes: int | None = None
+    """Bytes of all live files of a namespace."""
+    max_files: int | None = None
+    """Live files of a namespace."""
+    max_history_bytes: int | None = None
+    """Bytes of kept old versions of a namespace; it collects the touched file's oldest versions and never refuses."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_file_bytes", "max_namespace_bytes", "max_files", "max_history_bytes"):
+            _whole("Limits", name, getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long things stay."""
+
+    ttl_ms: int | None = None
+    """A file expires this long after its last content change; None means never."""
+    log_ms: int | None = None
+    """How long commits stay in the log; None means for ever."""
+    asset_grace_ms: int = 3_600_000
+    """How long released or orphaned assets stay before `gc` may delete them."""
+
+    def __post_init__(self) -> None:
+        _whole("Retention", "ttl_ms", self.ttl_ms, least=1)
+        _whole("Retention", "log_ms", self.log_ms)
+        if self.asset_grace_ms is None:
+            raise InvalidInputError("Retention.asset_grace_ms must be a whole number, got None.")
+        _whole("Retention", "asset_grace_ms", self.asset_grace_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versioning:
+    """How much history each file keeps."""
+
+    max_versions: int | None = None
+    """Versions kept per file, head and tombstones included; None keeps all. Pinned versions always stay."""
+
+    def __post_init__(self) -> None:
+        _whole("Versioning", "max_versions", self.max_versions, least=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentOptions:
+    """Where content lives."""
+
+    inline_text_below_bytes: int = 64_000
+    """Text and JSON up to this size (inclusive) live in the record store, everything else in the asset store."""
+
+    def __post_init__(self) -> None:
+        if self.inline_text_below_bytes is None:
+            raise InvalidInputError("ContentOptions.inline_text_below_bytes must be a number.")
+        _whole("ContentOptions", "inline_text_below_bytes", self.inline_text_below_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A part of the tree and what may be done there."""
+
+    path: str
+    access: Literal["read", "readwrite"] = "readwrite"
+    description: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.access not in ("read", "readwrite"):
+            raise InvalidInputError(
+                f"Mount access must be 'read' or 'readwrite', got {self.access!r}.",
+                details={"option": "access"},
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRequest:
+    """What a namespace callable is told; both are None on direct calls."""
+
+    input: Any = None
+    prompt_id: str | None = None
+
+
+NamespaceSetting: TypeAlias = "str | Callable[[NamespaceRequest], str | Awaitable[str]] | None"

@@ -1,0 +1,146 @@
+"""Longest-prefix routing: which mount a path belongs to, and what may be done there. Decided before any storage access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from crux_workspace.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    ErrorCode,
+    InvalidInputError,
+    InvalidPathError,
+)
+from crux_workspace.model.paths import is_at_or_below, is_below, normalise, parent, sort_key
+from crux_workspace.model.settings import Mount
+
+__all__ = ["DEFAULT_MOUNTS", "Router"]
+
+DEFAULT_MOUNTS = (
+    Mount("/workspace", description="Notes, intermediate files and working state."),
+    Mount("/outputs", description="Deliverables for the application or its user."),
+)
+
+
+class Router:
+    """The mounts of one workspace, deepest wins."""
+
+    def __init__(self, mounts: Iterable[Mount]) -> None:
+        checked = [_checked(mount) for mount in mounts]
+        if not checked:
+            raise InvalidInputError(
+                "A workspace needs at least one mount, e.g. Mount('/workspace')."
+            )
+        self.mounts: tuple[Mount, ...] = tuple(sorted(checked, key=lambda m: sort_key(m.path)))
+        roots = [mount.path for mount in self.mounts]
+        if len(set(roots)) != len(roots):
+            raise InvalidInputError("Two mounts have the same path.", details={"paths": roots})
+        self._by_path = {mount.path: mount for mount in self.mounts}
+        self._deepest = sorted(self.mounts, key=lambda mount: -len(mount.path))
+        above: set[str] = {"/"}
+        for root in roots:
+            while (root := parent(root)) != "/":
+                above.add(root)
+        self._above = frozenset(above)
+
+    def find(self, path: str) -> Mount | None:
+        """Return the deepest mount that holds the path."""
+        for mount in self._deepest:
+            if is_at_or_below(path, mount.path):
+                return mount
+        return None
+
+    def mount_path(self, path: str) -> str:
+        """Return the path of the mount that holds `path`, or an empty string."""
+        mount = self.find(path)
+        return "" if mount is None else mount.path
+
+    def readable(self, path: str) -> Mount:
+        """Return the mount of a path that is to be read.
+
+        Raises:
+            AccessDeniedError: No mount holds it (``OUTSIDE_MOUNTS``).
+        """
+        mount = self.find(path)
+        if mount is None:
+            roots = ", ".join(m.path for m in self.mounts)
+            raise AccessDeniedError(
+                f"{path} is outside the mounts of this workspace.",
+                code=ErrorCode.OUTSIDE_MOUNTS,
+                details={"path": path},
+                hint=f"Use a path below one of: {roots}.",
+            )
+        return mount
+
+    def writable(self, path: str) -> Mount:
+        """Return the mount of a path that is to be changed.
+
+        Raises:
+            AccessDeniedError: Outside all mounts, or on a read-only one (``OUTSIDE_MOUNTS``, ``READ_ONLY_MOUNT``).
+        """
+        mount = self.readable(path)
+        if mount.access != "readwrite":
+            raise AccessDeniedError(
+                f"{path} cannot be changed: the mount {mount.path} is read-only.",
+                code=ErrorCode.READ_ONLY_MOUNT,
+                details={"path": path, "mount": mount.path},
+            )
+        return mount
+
+    def is_root(self, path: str) -> bool:
+        """Tell whether the path is a mount's own."""
+        return path in self._by_path
+
+    def is_fixed_directory(self, path: str) -> bool:
+        """Tell whether the path is a directory whatever files there are: a mount root, or above one."""
+        return path in self._by_path or path in self._above
+
+    def browsable(self, path: str) -> None:
+        """Allow a directory-like path: inside a mount, or above one.
+
+        Raises:
+            AccessDeniedError: Neither (``OUTSIDE_MOUNTS``).
+        """
+        if path not in self._above:
+            self.readable(path)
+
+    def check_file_place(self, path: str) -> None:
+        """Refuse to put a file where a directory always is.
+
+        Raises:
+            AlreadyExistsError: The path is a mount root or above one (``PATH_TYPE_CONFLICT``).
+        """
+        if self.is_fixed_directory(path):
+            raise AlreadyExistsError(
+                f"{path} is a mount root, or holds one: it is a directory and cannot become a file.",
+                code=ErrorCode.PATH_TYPE_CONFLICT,
+                details={"path": path},
+                hint=f"Choose a file name below it, e.g. {path}/notes.md.",
+            )
+
+    def fixed_children(self, path: str) -> list[str]:
+        """Return the directories directly below `path` that exist whatever files there are, in order."""
+        children = {
+            directory
+            for directory in (*self._above, *self._by_path)
+            if directory != "/" and parent(directory) == path
+        }
+        return sorted(children, key=sort_key)
+
+    def roots_below(self, path: str) -> list[str]:
+        """Return mount roots strictly below a path."""
+        return [mount.path for mount in self.mounts if is_below(mount.path, path)]
+
+
+def _checked(mount: Mount) -> Mount:
+    try:
+        path = normalise(mount.path)
+    except InvalidPathError as error:
+        raise InvalidInputError(
+            f"A mount path is not valid: {error.message}", details=error.details
+        ) from error
+    if path == "/":
+        raise InvalidInputError("The root '/' cannot be a mount; use e.g. Mount('/workspace').")
+    if path == mount.path:
+        return mount
+    return Mount(path, mount.access, mount.description)

@@ -1,0 +1,110 @@
+"""The attributes of spans and metrics: their names, and what may stand in them.
+
+Whatever cannot be an attribute is left out. It is never turned into text: the text of a foreign object may hold content.
+"""
+
+from __future__ import annotations
+
+from crux_workspace.telemetry.path_hash import PathHash, is_path_hash
+
+__all__ = [
+    "ERROR_CODE",
+    "OPERATION",
+    "PATH_HASH",
+    "RESULT_KIND",
+    "SIZE",
+    "STATUS",
+    "VERSION",
+    "WORKSPACE_ID",
+    "Attributes",
+    "measure_attributes",
+    "outcome_attributes",
+    "start_attributes",
+    "version_attributes",
+    "whole",
+]
+
+OPERATION = "crux.workspace.operation"
+WORKSPACE_ID = "crux.workspace.id"
+PATH_HASH = "crux.workspace.path_hash"
+RESULT_KIND = "crux.workspace.result_kind"
+SIZE = "crux.workspace.size"
+STATUS = "crux.workspace.status"
+ERROR_CODE = "crux.workspace.error_code"
+VERSION = "crux.workspace.version"
+
+Attributes = dict[str, str | int]
+
+_INT64_MAX = (1 << 63) - 1
+
+
+def _word(value: object) -> str | None:
+    """Return a text as plain str that UTF-8 can carry; None for everything else."""
+    if not isinstance(value, str):
+        return None
+    plain = str.__str__(value)
+    return plain if plain.isascii() else plain.encode("utf-8", "replace").decode()
+
+
+def whole(value: object) -> int | None:
+    """Return a non-negative 64-bit number; None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _INT64_MAX:
+        return None
+    return int(value)
+
+
+def _hashed(value: object) -> str | None:
+    return _word(value) if is_path_hash(value) else None
+
+
+def _present(**named: str | int | None) -> Attributes:
+    return {_NAMES[name]: value for name, value in named.items() if value is not None}
+
+
+_NAMES = {
+    "operation": OPERATION,
+    "workspace_id": WORKSPACE_ID,
+    "path_hash": PATH_HASH,
+    "result_kind": RESULT_KIND,
+    "size": SIZE,
+    "status": STATUS,
+    "error_code": ERROR_CODE,
+    "version": VERSION,
+}
+
+
+def start_attributes(operation: str, workspace_id: str) -> Attributes:
+    """What is known when an operation starts."""
+    return _present(operation=_word(operation), workspace_id=_word(workspace_id))
+
+
+def outcome_attributes(
+    status: str,
+    *,
+    path_hash: PathHash | None = None,
+    kind: str | None = None,
+    size: int | None = None,
+    error_code: str | None = None,
+) -> Attributes:
+    """What is known when an operation has ended."""
+    return _present(
+        path_hash=_hashed(path_hash),
+        result_kind=_word(kind),
+        size=whole(size),
+        status=_word(status),
+        error_code=_word(error_code),
+    )
+
+
+def version_attributes(path_hash: PathHash | None, version: int, operation: str) -> Attributes:
+    """What a version marker says."""
+    return _present(
+        version=whole(version), operation=_word(operation), path_hash=_hashed(path_hash)
+    )
+
+
+def measure_attributes(
+    operation: str, status: str | None = None, error_code: str | None = None
+) -> Attributes:
+    """What a measurement is split by; few values each, so no ids and no hashes."""
+    return _present(operation=_word(operation), status=_word(status), error_code=_word(error_code))

@@ -1,0 +1,97 @@
+"""The four instruments: operation duration, conflicts, bytes, watch lag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crux_workspace.telemetry.attributes import measure_attributes, whole
+from crux_workspace.telemetry.guard import note_failure
+from crux_workspace.telemetry.listening import MeterSource
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider
+
+__all__ = ["CONFLICT_CODES", "WorkspaceMetrics"]
+
+CONFLICT_CODES = ("VERSION_CONFLICT", "TRANSACTION_CONFLICT", "MERGE_CONFLICT")
+"""Error codes that count as a conflict."""
+
+
+class _Instruments:
+    __slots__ = ("bytes", "conflicts", "duration", "lag")
+
+    def __init__(self, meter: Meter) -> None:
+        self.duration: Histogram = meter.create_histogram(
+            "crux.workspace.operation.duration", "ms", "How long an operation took"
+        )
+        self.conflicts: Counter = meter.create_counter(
+            "crux.workspace.conflicts", "{conflict}", "Operations refused by a conflict"
+        )
+        self.bytes: Counter = meter.create_counter(
+            "crux.workspace.bytes", "By", "Content that operations read or wrote"
+        )
+        self.lag: Histogram = meter.create_histogram(
+            "crux.workspace.watch.lag", "ms", "From a commit to the delivery of its event"
+        )
+
+
+class WorkspaceMetrics:
+    """Measurements of one workspace; every call does nothing while nobody listens, and none ever raises."""
+
+    __slots__ = ("_instruments", "_source")
+
+    def __init__(self, meter_provider: MeterProvider | None = None) -> None:
+        self._source = MeterSource(meter_provider)
+        self._instruments: _Instruments | None = None
+
+    @property
+    def listening(self) -> bool:
+        """Whether somebody listens to metrics now."""
+        return self._source.find() is not None
+
+    def record_duration(
+        self, operation: str, duration_ms: float, status: str, error_code: str | None = None
+    ) -> None:
+        """Record how long an operation took."""
+        if (instruments := self._found()) is not None:
+            try:
+                split = measure_attributes(operation, status, error_code)
+                instruments.duration.record(duration_ms, split)
+            except Exception as error:
+                note_failure("duration metric", error)
+
+    def add_conflict(self, operation: str) -> None:
+        """Count one operation that a conflict refused."""
+        if (instruments := self._found()) is not None:
+            try:
+                instruments.conflicts.add(1, measure_attributes(operation))
+            except Exception as error:
+                note_failure("conflict metric", error)
+
+    def add_bytes(self, operation: str, size: int | None) -> None:
+        """Count content that an operation read or wrote."""
+        if (instruments := self._found()) is not None and (amount := whole(size)):
+            try:
+                instruments.bytes.add(amount, measure_attributes(operation))
+            except Exception as error:
+                note_failure("bytes metric", error)
+
+    def record_watch_lag(self, lag_ms: float) -> None:
+        """Record the time between a commit and the delivery of its event."""
+        if (instruments := self._found()) is not None:
+            try:
+                instruments.lag.record(max(0, lag_ms))
+            except Exception as error:
+                note_failure("watch lag metric", error)
+
+    def _found(self) -> _Instruments | None:
+        if self._instruments is not None:
+            return self._instruments
+        meter = self._source.find()
+        if meter is None:
+            return None
+        try:
+            self._instruments = _Instruments(meter)
+        except Exception as error:
+            note_failure("metric instruments", error)
+        return self._instruments

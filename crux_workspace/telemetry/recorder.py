@@ -1,0 +1,102 @@
+"""`OperationRecorder`: what a workspace tells those who listen."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from crux_workspace.telemetry.attributes import version_attributes
+from crux_workspace.telemetry.guard import note_failure
+from crux_workspace.telemetry.listening import TracerSource
+from crux_workspace.telemetry.metrics import WorkspaceMetrics
+from crux_workspace.telemetry.path_hash import PathHash
+from crux_workspace.telemetry.path_hasher import PathHasher
+from crux_workspace.telemetry.settings import Telemetry
+from crux_workspace.telemetry.spans import SILENT, OperationSpan
+
+__all__ = ["VERSION_SPAN", "OperationRecorder"]
+
+VERSION_SPAN = "workspace.version"
+
+
+class OperationRecorder:
+    """Records the operations of one workspace.
+
+    The runner asks `listening` first: while nobody listens nothing is allocated, no key is loaded and no path hashed. A provider
+    that is set later is noticed by the next operation.
+    """
+
+    __slots__ = ("_hasher", "_tracers", "_workspace_id", "metrics")
+
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        workspace_id: str,
+        *,
+        load_key: Callable[[], Awaitable[bytes]] | None = None,
+    ) -> None:
+        """Create the recorder; no I/O.
+
+        Args:
+            telemetry: The workspace's settings.
+            workspace_id: Id of the workspace, shown as ``crux.workspace.id``.
+            load_key: Loads the key of the path hashes, used when the settings have none; without both there are no hashes.
+        """
+        self._workspace_id = workspace_id
+        self._tracers = TracerSource(telemetry.tracer_provider)
+        self._hasher = PathHasher(telemetry.path_hash_key, load_key)
+        self.metrics = WorkspaceMetrics(telemetry.meter_provider)
+
+    @property
+    def listening(self) -> bool:
+        """Whether somebody listens to spans or metrics now."""
+        return self._tracers.find() is not None or self.metrics.listening
+
+    def start(self, operation: str, *, current: bool = True) -> OperationSpan:
+        """Start an operation; never raises.
+
+        Args:
+            operation: The verb's span name from the verb table.
+            current: Make the span the parent of what the task starts until the end. Pass False from an async generator: what it
+                attaches would leak to its consumer between two items.
+        """
+        tracer = self._tracers.find()
+        if tracer is None and not self.metrics.listening:
+            return SILENT
+        operation_span = OperationSpan(operation, self.metrics)
+        if tracer is not None:
+            operation_span.enter(tracer, self._workspace_id, current=current)
+        return operation_span
+
+    async def hash_path(self, path: str) -> PathHash | None:
+        """Return the keyed hash of a normalised path; None when nobody listens to spans or the key cannot be had."""
+        return None if self._tracers.find() is None else await self._hasher.hash(path)
+
+    def version_marker(
+        self,
+        path_hash: PathHash | None,
+        version: int,
+        operation: str,
+        *,
+        within: OperationSpan | None = None,
+    ) -> None:
+        """Mark one recorded version: a span that starts and ends at once.
+
+        Args:
+            path_hash: Hash of the file's path, None when there is none.
+            version: The version's number.
+            operation: The operation that recorded it.
+            within: The operation that is its parent; by default the current span.
+        """
+        tracer = self._tracers.find()
+        if tracer is None:
+            return
+        try:
+            context = None
+            if within is not None and within.span is not None:
+                from opentelemetry.trace import set_span_in_context
+
+                context = set_span_in_context(within.span)
+            attributes = version_attributes(path_hash, version, operation)
+            tracer.start_span(VERSION_SPAN, context=context, attributes=attributes).end()
+        except Exception as error:
+            note_failure("version marker", error)

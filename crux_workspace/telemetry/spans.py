@@ -1,0 +1,164 @@
+"""The span of one operation: current while it runs, ended once, whatever happens."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from crux_workspace.errors import ErrorCode, WorkspaceError
+from crux_workspace.telemetry.attributes import (
+    Attributes,
+    outcome_attributes,
+    start_attributes,
+)
+from crux_workspace.telemetry.guard import note_failure
+from crux_workspace.telemetry.metrics import CONFLICT_CODES, WorkspaceMetrics
+from crux_workspace.telemetry.path_hash import PathHash
+from crux_workspace.telemetry.provenance import CALLER, calling_span
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
+
+__all__ = ["OPERATION_SPAN", "SILENT", "OperationSpan"]
+
+OPERATION_SPAN = "workspace.operation"
+
+
+class OperationSpan:
+    """One running operation, as the runner holds it.
+
+    The first of `finish`, `fail`, `cancel` and `abort` ends it; further calls do nothing. They are called in the task that started
+    the operation. None of them ever raises.
+    """
+
+    __slots__ = ("_began", "_is_open", "_metrics", "_operation", "_span", "_token")
+
+    def __init__(self, operation: str, metrics: WorkspaceMetrics) -> None:
+        self._operation = operation
+        self._metrics = metrics
+        self._span: Span | None = None
+        self._token: Any = None
+        self._is_open = True
+        self._began = time.perf_counter()
+
+    @property
+    def span(self) -> Span | None:
+        """The span itself, None when nobody listens to spans."""
+        return self._span
+
+    def enter(self, tracer: Tracer, workspace_id: str, *, current: bool) -> None:
+        """Start the span and, with `current`, make it the parent of what this task starts from now on."""
+        try:
+            from opentelemetry import context, trace
+
+            around = context.get_current()
+            self._span = tracer.start_span(
+                OPERATION_SPAN,
+                context=around,
+                attributes=start_attributes(self._operation, workspace_id),
+                record_exception=False,
+                set_status_on_exception=False,
+            )
+            if current:
+                caller = (self._span, calling_span(around))
+                inside = context.set_value(CALLER, caller, around)
+                self._token = context.attach(trace.set_span_in_context(self._span, inside))
+        except Exception as error:
+            note_failure("span start", error)
+
+    def finish(
+        self,
+        *,
+        kind: str | None = None,
+        size: int | None = None,
+        status: str = "ok",
+        path_hash: PathHash | None = None,
+        is_transfer: bool = True,
+    ) -> None:
+        """End the operation as done.
+
+        Args:
+            kind: What the result is, e.g. ``file`` or ``text``.
+            size: Bytes of the content concerned.
+            status: ``ok`` unless said otherwise.
+            path_hash: Hash of the path concerned.
+            is_transfer: Whether `size` bytes were read or written, and so count in ``crux.workspace.bytes``.
+        """
+        if not self._is_open:
+            return
+        if is_transfer:
+            self._metrics.add_bytes(self._operation, size)
+        outcome = outcome_attributes(status, path_hash=path_hash, kind=kind, size=size)
+        self._end(outcome, status, None)
+
+    def fail(self, error_code: str, *, path_hash: PathHash | None = None) -> None:
+        """End the operation as failed; only the code is told, nothing of the error's text."""
+        if not self._is_open:
+            return
+        if error_code in CONFLICT_CODES:
+            self._metrics.add_conflict(self._operation)
+        outcome = outcome_attributes("error", path_hash=path_hash, error_code=error_code)
+        self._end(outcome, "error", error_code)
+
+    def cancel(self, *, path_hash: PathHash | None = None) -> None:
+        """End the operation as cancelled: neither done nor an error."""
+        if self._is_open:
+            self._end(outcome_attributes("cancelled", path_hash=path_hash), "cancelled", None)
+
+    def abort(self, error: BaseException, *, path_hash: PathHash | None = None) -> None:
+        """End the operation by what it raised: `fail` with the error's code, or `cancel` for what is no `Exception`."""
+        if isinstance(error, WorkspaceError):
+            self.fail(error.code, path_hash=path_hash)
+        elif isinstance(error, Exception):
+            self.fail(ErrorCode.INTERNAL, path_hash=path_hash)
+        else:
+            self.cancel(path_hash=path_hash)
+
+    def _end(self, outcome: Attributes, status: str, error_code: str | None) -> None:
+        self._is_open = False
+        duration_ms = (time.perf_counter() - self._began) * 1000
+        try:
+            self._metrics.record_duration(self._operation, duration_ms, status, error_code)
+        finally:
+            self._leave()
+            if self._span is not None:
+                _close(self._span, outcome, is_error=status == "error")
+
+    def _leave(self) -> None:
+        if self._token is None:
+            return
+        try:
+            from opentelemetry import context
+
+            context.detach(self._token)
+        except Exception as error:
+            note_failure("span context", error)
+
+
+def _close(span: Span, outcome: Attributes, *, is_error: bool) -> None:
+    try:
+        if span.is_recording():
+            span.set_attributes(outcome)
+            if is_error:
+                from opentelemetry.trace import StatusCode
+
+                span.set_status(StatusCode.ERROR)
+    except Exception as error:
+        note_failure("span attributes", error)
+    try:
+        span.end()
+    except Exception as error:
+        note_failure("span end", error)
+
+
+class _SilentSpan(OperationSpan):
+    """The operation that nobody listens to; one object serves all."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("", WorkspaceMetrics())
+        self._is_open = False
+
+
+SILENT: OperationSpan = _SilentSpan()

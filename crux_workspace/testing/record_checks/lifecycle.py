@@ -1,0 +1,106 @@
+"""Checks of a store's declarations, of its end, and of what lies behind it."""
+
+from __future__ import annotations
+
+from crux_workspace.storage.capabilities import StoreCapabilities
+from crux_workspace.storage.records import PreconditionFailed, RecordStore
+from crux_workspace.testing.checks import NotApplicable, raises, same
+from crux_workspace.testing.record_checks.bench import (
+    RECORD_CHECKS,
+    FreshRecords,
+    Writer,
+    everything,
+    one,
+    put,
+    seed,
+)
+
+__all__: list[str] = []
+
+
+async def _another(store: RecordStore, fresh: FreshRecords) -> RecordStore:
+    if fresh.hooks.another is None:
+        raise NotApplicable("the hook `another` is not given")
+    return await fresh.hooks.another(store)
+
+
+@RECORD_CHECKS.add()
+async def check_capabilities(store: RecordStore, fresh: FreshRecords) -> None:
+    """R-130: a store declares its capabilities, and they stay the same."""
+    before = store.capabilities
+    same(isinstance(before, StoreCapabilities), True, "capabilities are declared")
+    await seed(store, fresh, put("a"))
+    same(store.capabilities, before, "capabilities after a commit")
+
+
+@RECORD_CHECKS.add()
+async def check_aclose(store: RecordStore, fresh: FreshRecords) -> None:
+    """R-131: a store can be closed again and again."""
+    await seed(store, fresh, put("a"))
+    await store.aclose()
+    await store.aclose()
+
+
+@RECORD_CHECKS.add("durable")
+async def check_durable(store: RecordStore, fresh: FreshRecords) -> None:
+    """R-132: what was acknowledged is there when the data is opened again."""
+    if fresh.hooks.another is None:
+        raise NotApplicable("the hook `another` is not given")
+    writer = await seed(store, fresh, put("a", b'{"v":1}', b"body"), counters={"n": (1, None)})
+    await writer.commit(put("b", b'{"v":2}'))
+    before = await writer.everything()
+    await store.aclose()
+    second = await _another(store, fresh)
+    try:
+        same(await everything(second, writer.partition), before, "records after reopening")
+        same(await second.sequences([writer.partition]), [2], "sequence after reopening")
+        again = Writer(second, writer.partition, fresh)
+        again.incarnation = writer.incarnation
+        same((await again.commit(put("c"))).sequence, 3, "the next commit")
+    finally:
+        await second.aclose()
+
+
+@RECORD_CHECKS.add("multi_process")
+async def check_two_stores(store: RecordStore, fresh: FreshRecords) -> None:
+    """R-133: two stores on the same data see each other's commits and refuse each other's stale ones."""
+    second = await _another(store, fresh)
+    try:
+        writer = await seed(store, fresh, put("a", b'{"v":1}'))
+        other = Writer(second, writer.partition, fresh)
+        other.incarnation = writer.incarnation
+        same(await other.everything(), await writer.everything(), "records seen by both")
+        same((await other.commit(put("a", b'{"v":2}'), expect={"a": 1})).sequence, 2, "sequence")
+        async with raises(PreconditionFailed, "a stale expectation"):
+            await writer.commit(put("a"), expect={"a": 1})
+        same((await writer.one("a")).value, b'{"v":2}', "the other store's commit")
+        same(await store.sequences([writer.partition]), [2], "sequence seen by the first")
+        await second.drop(writer.partition)
+        async with raises(PreconditionFailed, "a batch for a dropped partition"):
+            await writer.commit(put("a"))
+    finally:
+        await second.aclose()
+
+
+@RECORD_CHECKS.add()
+async def check_peek(store: RecordStore, fresh: FreshRecords) -> None:
+    """R-134: what is acknowledged is really stored (hook `peek`)."""
+    peek = fresh.hooks.peek
+    if peek is None:
+        raise NotApplicable("the hook `peek` is not given")
+    writer = await seed(store, fresh, put("a", b'{"v":1}', b"body"), put("b"))
+    same(await peek(store, writer.partition, "a"), (b'{"v":1}', b"body"), "the stored record")
+    await writer.commit(deletes=["a"])
+    same(await peek(store, writer.partition, "a"), None, "the deleted record")
+
+
+@RECORD_CHECKS.add("multi_process")
+async def check_poke(store: RecordStore, fresh: FreshRecords) -> None:
+    """R-135: what others wrote is seen, not something remembered (hook `poke`)."""
+    poke = fresh.hooks.poke
+    if poke is None:
+        raise NotApplicable("the hook `poke` is not given")
+    writer = await seed(store, fresh, put("a", b'{"v":1}'))
+    await one(store, writer.partition, "a")
+    await poke(store, writer.partition, "a", b'{"v":2}')
+    same((await one(store, writer.partition, "a")).value, b'{"v":2}', "the value behind the store")
