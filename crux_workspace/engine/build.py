@@ -115,6 +115,9 @@ class _Builder:
 
     async def apply(self, delta: FileDelta) -> None:
         before, after = delta.before, delta.after
+        if delta.purged:
+            self.purge(delta)
+            return
         collected = await collect(self.ports, self.tree, delta, self.counts["history_bytes"])
         self.forget(collected.states)
         if collected.anything:
@@ -126,6 +129,20 @@ class _Builder:
         else:
             self.begin(delta, after, collected.first)
         self.change(delta)
+
+    def purge(self, delta: FileDelta) -> None:
+        """Make a file vanish, live or deleted; its states are the purge's own business."""
+        before, gone = delta.before, delta.gone
+        path = before.path if before is not None else gone.path if gone is not None else ""
+        self.put(file_key(delta.file_id), encode(FilePlace(path=path, gone=True, purged=True)))
+        if gone is not None:
+            self.delete(gone_key(path))
+        if before is None:
+            return
+        self.end(before, delta, keep=False)
+        if before.head.due is not None:
+            self.delete(expiry_key(before.head.filed or before.head.due, before.file_id))
+        self.changes.append(Change("delete", path, None, delta.file_id, None, None, before.version))
 
     def forget(self, states: list[PastState]) -> None:
         """Delete collected states, and with the last of a version its place in the counters."""
@@ -210,6 +227,7 @@ class _Builder:
         self.counts["live_files"] += 1
         self.built.heads[after.path] = head
         if before is None or before.path != after.path:
+            self.puts.pop(gone_key(after.path), None)
             if self.tree.expect.get(gone_key(after.path)) != 0:
                 self.delete(gone_key(after.path))
             if before is not None or delta.gone is not None:
@@ -399,8 +417,13 @@ class _Builder:
         batch.counters = {
             name: (add, ceilings.get(name)) for name, add in self.counts.items() if add
         }
+        for key in changeset.extra_deletes:
+            self.delete(key)
+        for put in changeset.extra_puts:
+            self.put(put.key, put.value, put.body)
         batch.puts = list(self.puts.values())
         batch.deletes = list(self.deletes)
+        batch.sweeping_to = changeset.horizon
         batch.expect = dict(self.tree.expect)
         batch.expect_quiet = list(self.tree.quiet)
         batch.quiet_since = self.tree.sequence if batch.expect_quiet else None

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from crux_workspace.engine.codec import Gone
 from crux_workspace.engine.entry import Entry, GoneFile
 from crux_workspace.model.files import Status
+from crux_workspace.storage.records import Put
 
 __all__ = ["Changeset", "Draft", "FileDelta", "NewContent"]
 
@@ -77,6 +78,8 @@ class FileDelta:
     after: Draft | None = None
     overwritten: bool = False
     """Deleted because another file takes its path: no `gone/` record is left."""
+    purged: bool = False
+    """Erased: neither a tombstone nor the ended version stays."""
 
     @property
     def base_version(self) -> int:
@@ -103,6 +106,11 @@ class Changeset:
     deltas: list[FileDelta] = field(default_factory=list)
     creates: list[str] = field(default_factory=list)
     """Paths that come into being: nothing may be below them at the commit."""
+    extra_puts: list[Put] = field(default_factory=list)
+    """Records that belong to no file change (upkeep)."""
+    extra_deletes: list[str] = field(default_factory=list)
+    horizon: int | None = None
+    """Given by the orphan sweep: uploads up to this time are about to be deleted."""
 
     def add(self, delta: FileDelta) -> FileDelta:
         """Append a change."""

@@ -125,8 +125,8 @@ class Call(Generic[_T]):
     """Delete this call's uploads; only called when it is known that nothing refers to them."""
     idempotency_key: str | None = None
     digest: str = ""
-    sweep: Callable[[], Awaitable[bool]] | None = None
-    """Account for files whose time has passed before a ceiling refuses; True when something went."""
+    sweep: Callable[[], Awaitable[int]] | None = None
+    """Account for files whose time has passed before a ceiling refuses; returns how many went."""
 
 
 @dataclass(slots=True)
@@ -366,7 +366,7 @@ class _Attempts(Generic[_T]):
         if self.swept or self.call.sweep is None:
             return False
         self.swept = True
-        return await self.call.sweep()
+        return await self.call.sweep() > 0
 
     def over_quota(self, exceeded: CeilingExceeded) -> LimitExceededError:
         names = {"live_bytes": "max_namespace_bytes", "live_files": "max_files"}

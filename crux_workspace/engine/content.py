@@ -40,12 +40,14 @@ __all__ = [
     "check_file_size",
     "content_value",
     "discard",
+    "inline_text",
     "load_bytes",
     "load_text",
     "prepare",
     "prepare_text",
     "stored",
     "stream_bytes",
+    "utf8",
 ]
 
 PREVIEW_CHARACTERS = 240
@@ -90,7 +92,8 @@ def check_file_size(ports: EnginePorts, path: str, size: int) -> None:
         )
 
 
-def _utf8(path: str, text: str) -> bytes:
+def utf8(path: str, text: str) -> bytes:
+    """Encode text, or refuse lone surrogates (``INVALID_CONTENT``)."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -144,7 +147,7 @@ async def prepare(
 
 async def prepare_text(ports: EnginePorts, path: str, text: str, *, mime_type: str) -> Prepared:
     """Analyse text and upload it where it is too large to stay inline."""
-    data = _utf8(path, text)
+    data = utf8(path, text)
     analysed = inline_text(text, data)
     return await _placed(ports, path, analysed, data, mime_type)
 

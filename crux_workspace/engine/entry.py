@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
+import msgspec
+
 from crux_workspace.engine.codec import (
     KIND_NAMES,
     ArtifactRecord,
@@ -122,6 +124,20 @@ class Entry:
         """Tell whether the file has a status, a kind or provenance."""
         head = self.head
         return bool(head.status or head.artifact_kind or head.produced_by)
+
+    def settled(self) -> Head:
+        """Return the head with all stamps written out, for rewriting the record without a change."""
+        return msgspec.structs.replace(
+            self.head,
+            version_sequence=self.version_sequence,
+            version_commit=self.version_commit,
+            version_at=self.version_at,
+            commit_sequence=self.commit_sequence,
+            commit_at=self.commit_at,
+            bound=self.bound,
+            changed=self.changed,
+            created_at=self.created_at,
+        )
 
     def to_file(self, mount: str) -> WorkspaceFile:
         """Make the result that users see."""

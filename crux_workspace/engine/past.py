@@ -111,6 +111,15 @@ class PastReads:
             raise expired_version(binding.path)
         return None if found.is_expired(self.at) else found
 
+    async def has(self, path: str) -> bool:
+        """Tell whether a file was at a path or below it."""
+        [head] = await self.reader.get_many([head_key(path)], bodies=False)
+        entry = None if head is None else Entry.of(head)
+        bound = await self._bound_at(path, entry)
+        if bound is not None and await self._was_live(bound, entry):
+            return True
+        return await self.has_below(path)
+
     async def has_below(self, path: str) -> bool:
         """Tell whether a file was below a path."""
         async for binding, entry in self._bindings(path, None):

@@ -27,7 +27,7 @@ from crux_workspace.storage.layout import (
 )
 from crux_workspace.storage.records import Contains, Reader
 
-__all__ = ["Children", "LiveReads", "TreeReads", "directory_key"]
+__all__ = ["Children", "Identity", "LiveReads", "TreeReads", "directory_key"]
 
 BODY_PAGE = 64
 
@@ -39,6 +39,19 @@ class Children:
     items: list[tuple[str, Entry | str]]
     """(key, a file or the path of a directory)"""
     next: str | None
+
+
+@dataclass(slots=True)
+class Identity:
+    """Which file a path stands for."""
+
+    entry: Entry | None
+    """The live file."""
+    raw: Entry | None
+    """The head record, also when its time to live has passed."""
+    file_id: str | None
+    version: int
+    """Its last version, a tombstone included."""
 
 
 class TreeReads(Protocol):
@@ -53,6 +66,10 @@ class TreeReads(Protocol):
 
     async def find_many(self, paths: Sequence[str], *, bodies: bool = False) -> list[Entry | None]:
         """Return the files at some paths, from one snapshot where the tree is live."""
+        ...
+
+    async def has(self, path: str) -> bool:
+        """Tell whether a file is at a path or below it."""
         ...
 
     async def has_below(self, path: str) -> bool:
@@ -110,10 +127,17 @@ class LiveReads:
         entries = [None if record is None else Entry.of(record) for record in records]
         return [None if e is None or e.is_expired(self.now) else e for e in entries]
 
-    async def has_below(self, path: str) -> bool:
-        """Tell whether a live file is below a path."""
+    async def has(self, path: str) -> bool:
+        """Tell whether a live file is at a path or below it. Cost: 1 read."""
         low, high = subtree_range("head", path)
-        async for record in scan_range(self.reader, low, before=high, page=8):
+        return await self._any(head_key(path)[:-1] if path != "/" else low, high)
+
+    async def has_below(self, path: str) -> bool:
+        """Tell whether a live file is below a path. Cost: 1 read."""
+        return await self._any(*subtree_range("head", path))
+
+    async def _any(self, prefix: str, before: str) -> bool:
+        async for record in scan_range(self.reader, prefix, before=before, page=8):
             if not Entry.of(record).is_expired(self.now):
                 return True
         return False
@@ -199,15 +223,14 @@ class LiveReads:
                 seen = state.version
                 yield state
 
-    async def identity(
-        self, path: str, *, bodies: bool = False
-    ) -> tuple[Entry | None, str | None, int]:
-        """Return (live file, file id, last version) of a path: of the live file, else of the deleted one."""
+    async def identity(self, path: str, *, bodies: bool = False) -> Identity:
+        """Return which file a path stands for: the live one, else the one that was deleted there. Cost: 1 read."""
         head, gone = await self.reader.get_many([head_key(path), gone_key(path)], bodies=bodies)
         if head is not None:
             entry = Entry.of(head)
-            return None if entry.is_expired(self.now) else entry, entry.file_id, entry.version
+            live = None if entry.is_expired(self.now) else entry
+            return Identity(live, entry, entry.file_id, entry.version)
         if gone is None:
-            return None, None, 0
+            return Identity(None, None, None, 0)
         found = decode(Gone, gone.value)
-        return None, found.file_id, found.version
+        return Identity(None, None, found.file_id, found.version)

@@ -13,7 +13,7 @@ from itertools import islice
 from crux_workspace.errors import EditError, ErrorCode, InvalidInputError
 from crux_workspace.model.nearness import likely_cause, nearest_lines
 
-__all__ = ["MAX_LISTED_LINES", "Edit", "apply_edits"]
+__all__ = ["MAX_LISTED_LINES", "Edit", "apply_edits", "check_edits"]
 
 MAX_LISTED_LINES = 20
 _PLAIN_SEARCH_CHARACTERS = 50_000_000
@@ -52,6 +52,19 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
         InvalidInputError: There is no edit, a ``find`` is empty, an ``occurrence`` is below 1, or comes with ``replace_all``
             (``INVALID_ARGUMENT``).
     """
+    check_edits(edits)
+    for number, edit in enumerate(edits, 1):
+        text = _apply(text, edit, number, len(edits))
+    return text
+
+
+def check_edits(edits: Sequence[Edit]) -> None:
+    """Refuse edits that no text could take.
+
+    Raises:
+        InvalidInputError: There is no edit, a ``find`` is empty, an ``occurrence`` is below 1, or comes with ``replace_all``
+            (``INVALID_ARGUMENT``).
+    """
     if not edits:
         raise InvalidInputError(
             "The edit was refused because it names nothing to replace.",
@@ -59,9 +72,6 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
         )
     for number, edit in enumerate(edits, 1):
         _check(edit, number)
-    for number, edit in enumerate(edits, 1):
-        text = _apply(text, edit, number, len(edits))
-    return text
 
 
 def _check(edit: Edit, number: int) -> None:

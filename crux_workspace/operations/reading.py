@@ -1,0 +1,473 @@
+"""Reading files and listing directories, of the live tree or of a past one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from crux_workspace.engine.codec import Attributes
+from crux_workspace.engine.content import content_value, load_text, stored, stream_bytes
+from crux_workspace.engine.entry import Entry, PastState
+from crux_workspace.engine.expiry import expired_files
+from crux_workspace.engine.keys import head_key
+from crux_workspace.engine.reads import LiveReads, TreeReads, directory_key
+from crux_workspace.engine.tree import read_meta
+from crux_workspace.errors import (
+    BinaryContentError,
+    ErrorCode,
+    InvalidInputError,
+    VersionNotFoundError,
+)
+from crux_workspace.model.contents import BinaryContent, Content, JsonContent, TextContent
+from crux_workspace.model.files import (
+    ListResult,
+    Usage,
+    WorkspaceDirectory,
+    WorkspaceEntry,
+    WorkspaceFile,
+)
+from crux_workspace.model.globs import Glob, compile_glob, has_glob
+from crux_workspace.model.jsontext import load
+from crux_workspace.model.lines import byte_window, window
+from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
+from crux_workspace.operations.space import Space, not_found, slash_refused
+from crux_workspace.storage.layout import META_KEY
+
+__all__ = [
+    "Found",
+    "binary_refused",
+    "exists",
+    "find_version",
+    "globbed",
+    "is_dir",
+    "list_page",
+    "open_version",
+    "read",
+    "read_bytes",
+    "read_json",
+    "read_many",
+    "read_text",
+    "stat",
+    "stream",
+    "usage",
+    "version_missing",
+    "whole_number",
+]
+
+_PAGE = 256
+
+
+class Found:
+    """A file and the version of it that was asked for."""
+
+    __slots__ = ("body", "entry", "of", "path", "version")
+
+    def __init__(
+        self, path: str, entry: Entry | None, version: int, of: Attributes, body: bytes | None
+    ) -> None:
+        self.path = path
+        self.entry = entry
+        self.version = version
+        self.of = of
+        self.body = body
+
+    def common(self) -> dict[str, Any]:
+        """Fields that every content carries: MIME and metadata of the version, the rest of the file."""
+        head = None if self.entry is None else self.entry.head
+        return {
+            "path": self.path,
+            "mime_type": self.of.mime_type,
+            "size": self.of.size,
+            "version": self.version,
+            "sha256": self.of.sha256,
+            "metadata": self.of.metadata,
+            "status": None if head is None else head.status,
+            "artifact_kind": None if head is None else head.artifact_kind,
+            "pinned_version": None if head is None else head.pinned,
+        }
+
+
+def whole_number(name: str, value: object, *, least: int = 0) -> None:
+    """Refuse an option that is no whole number of at least `least`; None passes."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
+        return
+    raise InvalidInputError(
+        f"{name} must be a whole number of at least {least}, got {value!r}.",
+        details={"option": name},
+    )
+
+
+def version_missing(path: str, version: int, last: int) -> VersionNotFoundError:
+    """Make the error of a version that is not kept, or never was."""
+    if 1 <= version <= last:
+        return VersionNotFoundError(
+            f"Version {version} of {path} was collected or purged.",
+            code=ErrorCode.VERSION_EXPIRED,
+            details={"path": path, "version": version},
+        )
+    return VersionNotFoundError(
+        f"{path} has no version {version}; its last one is {last}.",
+        details={"path": path, "version": version},
+    )
+
+
+async def find_version(
+    reads: LiveReads, path: str, version: int, *, bodies: bool
+) -> tuple[Entry | None, Entry | PastState]:
+    """Return (the live file, the version asked for), a deleted file's versions included.
+
+    Raises:
+        PathNotFoundError: No file was ever at the path (``FILE_NOT_FOUND``).
+        VersionNotFoundError: There is no such version, or it is not kept (``VERSION_NOT_FOUND``, ``VERSION_EXPIRED``).
+    """
+    whole_number("version", version, least=1)
+    known = await reads.identity(path, bodies=bodies)
+    if known.file_id is None:
+        raise not_found(path)
+    if known.raw is not None and known.raw.version == version:
+        return known.entry, known.raw
+    state = None
+    if version <= known.version:
+        state = await reads.version_state(known.file_id, version, bodies=bodies)
+    if state is None:
+        raise version_missing(path, version, known.version)
+    return known.entry, state
+
+
+async def open_version(
+    space: Space, reads: TreeReads, path: str, version: int | None, *, bodies: bool = True
+) -> Found:
+    """Find the file, or one version of it, with its inline bytes.
+
+    Raises:
+        PathNotFoundError: There is no such file (``FILE_NOT_FOUND``).
+        VersionNotFoundError: There is no such version, or it is not kept; a deletion has no content.
+    """
+    if version is None:
+        entry = await reads.find(path, bodies=bodies)
+        if entry is None:
+            hint = None
+            if space.router.is_fixed_directory(path) or await reads.has_below(path):
+                hint = f"{path} is a directory; list it and read one of its files."
+            raise not_found(path, hint)
+        return Found(path, entry, entry.version, entry.head, entry.body)
+    assert isinstance(reads, LiveReads)
+    entry, at = await find_version(reads, path, version, bodies=bodies)
+    if isinstance(at, Entry):
+        return Found(path, entry, at.version, at.head, at.body)
+    if at.is_tombstone:
+        raise VersionNotFoundError(
+            f"Version {version} of {path} is its deletion and has no content.",
+            details={"path": path, "version": version},
+            hint=f"Read version {version - 1}, or undo the deletion.",
+        )
+    return Found(path, entry, at.version, at.state, at.body)
+
+
+async def read(
+    space: Space,
+    reads: TreeReads,
+    path: str,
+    *,
+    version: int | None,
+    offset: int,
+    max_inline_bytes: int | None,
+    start_line: int | None,
+    end_line: int | None,
+) -> Content:
+    """Return a file's content, or a window of its text."""
+    whole_number("offset", offset)
+    whole_number("max_inline_bytes", max_inline_bytes)
+    whole_number("start_line", start_line, least=1)
+    whole_number("end_line", end_line, least=1)
+    lines = start_line is not None or end_line is not None
+    if lines and offset:
+        raise InvalidInputError(
+            "offset counts bytes and start_line lines; give only one of them.",
+            details={"option": "offset"},
+        )
+    found = await open_version(space, reads, path, version)
+    if found.of.kind == "b":
+        if lines:
+            raise binary_refused(path, "has no lines")
+        return BinaryContent(uri=found.of.uri, **found.common())
+    if lines:
+        text = await load_text(space.ports, path, found.of, found.body)
+        return _line_window(found, text, start_line, end_line)
+    data = await stored(space.ports, path, found.of, found.body)
+    if found.of.kind == "j":
+        return JsonContent(content=load(data), **found.common())
+    text, start, cut = byte_window(data, offset, max_inline_bytes)
+    return TextContent(
+        content=text, truncated=cut, offset=start, total_lines=found.of.lines, **found.common()
+    )
+
+
+def _line_window(
+    found: Found, text: str, start_line: int | None, end_line: int | None
+) -> TextContent:
+    piece, total = window(text, start_line, end_line)
+    return TextContent(
+        content=piece,
+        truncated=len(piece) != len(text),
+        offset=len(_lines_before(text, start_line or 1).encode()),
+        total_lines=total,
+        **found.common(),
+    )
+
+
+def _lines_before(text: str, start_line: int) -> str:
+    return "" if start_line <= 1 else window(text, 1, start_line - 1)[0]
+
+
+def binary_refused(path: str, why: str) -> BinaryContentError:
+    """Make the error of a text operation on binary content."""
+    return BinaryContentError(
+        f"{path} is binary and {why}.",
+        details={"path": path},
+        hint="Use read_bytes or stream for its bytes.",
+    )
+
+
+async def read_text(space: Space, reads: TreeReads, path: str, *, version: int | None) -> str:
+    """Return the whole text; JSON in its pretty form."""
+    found = await open_version(space, reads, path, version)
+    if found.of.kind == "b":
+        raise binary_refused(path, "cannot be read as text")
+    return await load_text(space.ports, path, found.of, found.body)
+
+
+async def read_bytes(space: Space, reads: TreeReads, path: str, *, version: int | None) -> bytes:
+    """Return all bytes as they are stored."""
+    found = await open_version(space, reads, path, version)
+    return await stored(space.ports, path, found.of, found.body)
+
+
+async def read_json(space: Space, reads: TreeReads, path: str, *, version: int | None) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the JSON value of a JSON file, or of text that is JSON."""
+    found = await open_version(space, reads, path, version)
+    if found.of.kind == "b":
+        raise binary_refused(path, "holds no JSON")
+    data = await stored(space.ports, path, found.of, found.body)
+    try:
+        return load(data)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"The text of {path} is not JSON.",
+            code=ErrorCode.INVALID_CONTENT,
+            details={"path": path},
+            hint="Read it with read_text.",
+        ) from error
+
+
+async def read_many(
+    space: Space, reads: TreeReads, paths: Sequence[tuple[str, str]]
+) -> dict[str, Content | None]:
+    """Return {path as given: whole content or None}; the files are of one snapshot. Cost: 1 read."""
+    entries = await reads.find_many([path for _, path in paths], bodies=True)
+    result: dict[str, Content | None] = {}
+    for (given, path), entry in zip(paths, entries, strict=True):
+        if entry is None:
+            result[given] = None
+            continue
+        found = Found(path, entry, entry.version, entry.head, entry.body)
+        if entry.head.kind == "b":
+            result[given] = BinaryContent(uri=entry.head.uri, **found.common())
+            continue
+        value = await content_value(space.ports, path, entry.head, entry.body)
+        if entry.head.kind == "j":
+            result[given] = JsonContent(content=value, **found.common())
+        else:
+            result[given] = TextContent(
+                content=value, total_lines=entry.head.lines, **found.common()
+            )
+    return result
+
+
+async def stream(
+    space: Space,
+    reads: TreeReads,
+    path: str,
+    *,
+    version: int | None,
+    offset: int,
+    length: int | None,
+    chunk_bytes: int,
+) -> AsyncIterator[bytes]:
+    """Iterate over the bytes of a file, in constant memory."""
+    whole_number("offset", offset)
+    whole_number("length", length)
+    whole_number("chunk_bytes", chunk_bytes, least=1)
+    found = await open_version(space, reads, path, version)
+    async for chunk in stream_bytes(
+        space.ports,
+        path,
+        found.of,
+        found.body,
+        offset=offset,
+        length=length,
+        chunk_bytes=chunk_bytes,
+    ):
+        yield chunk
+
+
+async def stat(space: Space, reads: TreeReads, path: str) -> WorkspaceFile | None:
+    """Return what is known of a live file. Cost: 1 read."""
+    entry = await reads.find(path)
+    return None if entry is None else space.file(entry)
+
+
+async def exists(space: Space, reads: TreeReads, path: str, *, directory: bool) -> bool:
+    """Tell whether a file or a directory is there."""
+    if space.router.is_fixed_directory(path):
+        return True
+    return await (reads.has_below(path) if directory else reads.has(path))
+
+
+async def is_dir(space: Space, reads: TreeReads, path: str) -> bool:
+    """Tell whether a directory is there."""
+    return space.router.is_fixed_directory(path) or await reads.has_below(path)
+
+
+async def usage(space: Space) -> Usage:
+    """Return what a namespace holds; files whose time has passed do not count as live."""
+    reads = space.reads()
+    [record] = await space.ports.reader.get_many([META_KEY], bodies=False)
+    meta = read_meta(record)
+    counters = {} if meta is None else meta.counters
+    late = await expired_files(space.ports, reads.now) if counters.get("live_files") else []
+    return Usage(
+        live_bytes=counters.get("live_bytes", 0) - sum(entry.head.size for entry in late),
+        live_files=counters.get("live_files", 0) - len(late),
+        versions=counters.get("versions", 0),
+        history_bytes=counters.get("history_bytes", 0),
+        max_namespace_bytes=space.ports.limits.max_namespace_bytes,
+    )
+
+
+# -- listing
+
+
+async def list_page(
+    space: Space,
+    reads: TreeReads,
+    path: str,
+    *,
+    directory: bool,
+    recursive: bool,
+    glob: bool | None,
+    limit: int | None,
+    cursor: str | None,
+) -> ListResult:
+    """Return one page of a directory, a subtree or a glob, in code point order, segment by segment."""
+    whole_number("limit", limit, least=1)
+    listing = ["list", space.ports.partition, path, str(recursive), str(glob)]
+    after = None if cursor is None else decode_page_cursor(listing, cursor)
+    entries: list[tuple[str, WorkspaceEntry]] = []
+    more = False
+    async for key, entry in _entries(
+        space,
+        reads,
+        path,
+        directory=directory,
+        recursive=recursive,
+        glob=glob,
+        after=after,
+        page=_PAGE if limit is None else min(limit + 1, _PAGE),
+    ):
+        if limit is not None and len(entries) == limit:
+            more = True
+            break
+        entries.append((key, entry))
+    following = encode_page_cursor(listing, entries[-1][0]) if more else None
+    return ListResult([entry for _, entry in entries], following, reads.expired)
+
+
+async def _entries(
+    space: Space,
+    reads: TreeReads,
+    path: str,
+    *,
+    directory: bool,
+    recursive: bool,
+    glob: bool | None,
+    after: str | None,
+    page: int,
+) -> AsyncIterator[tuple[str, WorkspaceEntry]]:
+    pattern = await _as_glob(space, reads, path, glob)
+    if pattern is not None:
+        async for match in globbed(space, reads, pattern, after=after):
+            yield head_key(match.path), space.file(match)
+        return
+    space.router.browsable(path)
+    entry = None if path == "/" or space.router.find(path) is None else await reads.find(path)
+    if entry is not None:
+        if directory:
+            raise slash_refused(path)
+        if after is None:
+            yield head_key(path), space.file(entry)
+        return
+    if recursive:
+        async for below in reads.files(path, after=after):
+            if space.router.find(below.path) is not None:
+                yield head_key(below.path), space.file(below)
+        return
+    async for found in _directory(space, reads, path, after=after, page=page):
+        yield found
+
+
+async def _as_glob(space: Space, reads: TreeReads, path: str, glob: bool | None) -> Glob | None:
+    """Decide whether a path is a glob: what exists under that very name is meant literally."""
+    if glob is False or (glob is None and not has_glob(path)):
+        return None
+    if glob is None:
+        if space.router.is_fixed_directory(path):
+            return None
+        if await reads.has(path):
+            return None
+    pattern = compile_glob(path)
+    space.router.browsable(pattern.base)
+    return pattern
+
+
+async def globbed(
+    space: Space, reads: TreeReads, pattern: Glob, *, after: str | None = None, bodies: bool = False
+) -> AsyncIterator[Entry]:
+    """Iterate over the files that a glob matches, in order."""
+    async for entry in reads.files(pattern.base, after=after, bodies=bodies):
+        if pattern.matches(entry.path) and space.router.find(entry.path) is not None:
+            yield entry
+
+
+async def _directory(
+    space: Space, reads: TreeReads, path: str, *, after: str | None, page: int
+) -> AsyncIterator[tuple[str, WorkspaceEntry]]:
+    """Merge what the records say with the directories that mounts make."""
+    fixed = [
+        (directory_key(child), child)
+        for child in space.router.fixed_children(path)
+        if after is None or directory_key(child) > after
+    ]
+    inside = path != "/" and space.router.find(path) is not None
+    while True:
+        found = await reads.children(path, after=after, limit=page) if inside else None
+        items = [] if found is None else found.items
+        last = None if found is None else found.next
+        for key, item in items:
+            while fixed and fixed[0][0] < key:
+                yield fixed[0][0], _directory_entry(space, fixed.pop(0)[1])
+            if fixed and fixed[0][0] == key:
+                fixed.pop(0)
+            if isinstance(item, str):
+                yield key, _directory_entry(space, item)
+            else:
+                yield key, space.file(item)
+        if last is None:
+            break
+        after = last
+    for key, child in fixed:
+        yield key, _directory_entry(space, child)
+
+
+def _directory_entry(space: Space, path: str) -> WorkspaceDirectory:
+    return WorkspaceDirectory(path, space.router.mount_path(path))

@@ -1,0 +1,241 @@
+"""One namespace as the verbs see it, and what several verbs need: preconditions, places, remembered results."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from crux_workspace.engine.build import Built
+from crux_workspace.engine.changeset import Changeset
+from crux_workspace.engine.codec import Op
+from crux_workspace.engine.committer import Call, Done, Finished, InFlight, Stale, commit
+from crux_workspace.engine.entry import Entry, GoneFile
+from crux_workspace.engine.expiry import sweep_due
+from crux_workspace.engine.ports import EnginePorts
+from crux_workspace.engine.reads import LiveReads
+from crux_workspace.engine.tree import LiveTree
+from crux_workspace.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ErrorCode,
+    InvalidInputError,
+    InvalidPathError,
+    PathNotFoundError,
+)
+from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.paths import ancestors
+from crux_workspace.mounts.routing import Router
+
+__all__ = [
+    "IfVersion",
+    "Options",
+    "Space",
+    "check_if_version",
+    "claim",
+    "digest_of",
+    "not_found",
+    "slash_refused",
+    "type_conflict",
+]
+
+_T = TypeVar("_T")
+IfVersion = int | WorkspaceFile | None
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What every mutating verb takes."""
+
+    idempotency_key: str | None = None
+    if_version: IfVersion = None
+
+    def __post_init__(self) -> None:
+        key: object = self.idempotency_key
+        if key is not None and (not isinstance(key, str) or not key.strip()):
+            raise InvalidInputError("idempotency_key must be a non-blank string or None.")
+        given: object = self.if_version
+        if given is None or isinstance(given, WorkspaceFile):
+            return
+        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+            raise InvalidInputError(
+                "if_version must be a version number, 0 for 'must not exist', or a WorkspaceFile.",
+                details={"option": "if_version"},
+            )
+
+
+@dataclass(slots=True)
+class Space:
+    """A namespace bound to its mounts and its engine."""
+
+    ports: EnginePorts
+    router: Router
+    in_flight: InFlight
+
+    def reads(self) -> LiveReads:
+        """Read the newest state."""
+        return LiveReads(self.ports.reader, self.ports.clock())
+
+    def file(self, entry: Entry) -> WorkspaceFile:
+        """Make the result of a head."""
+        return entry.to_file(self.router.mount_path(entry.path))
+
+    async def commit(
+        self,
+        verb: str,
+        paths: tuple[str, ...],
+        plan: Callable[[LiveTree], Awaitable[Changeset | Finished[_T]]],
+        finish: Callable[[Done], _T],
+        *,
+        options: Options,
+        request: list[Any],
+        remember: Callable[[Built, Op], None] | None = None,
+        recall: Callable[[Op, int, int], _T | Awaitable[_T]] | None = None,
+        prepare: Callable[[Stale], Awaitable[None]] | None = None,
+        abandon: Callable[[], Awaitable[None]] | None = None,
+    ) -> _T:
+        """Plan and commit one call; `request` is what two calls with one idempotency key must agree on."""
+        call: Call[_T] = Call(
+            verb=verb,
+            paths=paths,
+            plan=plan,
+            finish=finish,
+            remember=remember,
+            recall=recall,
+            prepare=prepare,
+            abandon=abandon,
+            idempotency_key=options.idempotency_key,
+            digest=digest_of(verb, request) if options.idempotency_key is not None else "",
+            sweep=lambda: sweep_due(self.ports, self.in_flight),
+        )
+        return await commit(self.ports, self.in_flight, call)
+
+    async def commit_file(
+        self,
+        verb: str,
+        path: str,
+        plan: Callable[[LiveTree], Awaitable[Changeset | Finished[WorkspaceFile]]],
+        *,
+        options: Options,
+        request: list[Any],
+        prepare: Callable[[Stale], Awaitable[None]] | None = None,
+        abandon: Callable[[], Awaitable[None]] | None = None,
+    ) -> WorkspaceFile:
+        """Commit a call whose result is the file at `path`."""
+
+        def remember(built: Built, op: Op) -> None:
+            op.shape, op.path, op.head = "file", path, built.heads[path]
+
+        def recall(op: Op, sequence: int, at: int) -> WorkspaceFile:
+            assert op.head is not None
+            return self.file(Entry(op.path or path, op.head, sequence, at))
+
+        return await self.commit(
+            verb,
+            (path,),
+            plan,
+            lambda done: self.file(done.entry(path)),
+            options=options,
+            request=[path, *request],
+            remember=remember,
+            recall=recall,
+            prepare=prepare,
+            abandon=abandon,
+        )
+
+
+def digest_of(verb: str, request: list[Any]) -> str:
+    """Hash what two calls with one idempotency key must agree on."""
+    return hashlib.sha256(_encode([verb, request])).hexdigest()
+
+
+def not_found(path: str, hint: str | None = None) -> PathNotFoundError:
+    """Make the error of a path without a live file."""
+    return PathNotFoundError(
+        f"There is no file at {path}.",
+        details={"path": path},
+        hint=hint or "List its directory to see what is there.",
+    )
+
+
+def type_conflict(path: str, other: str, *, is_file: bool) -> AlreadyExistsError:
+    """Make the error of a path that would be a file and a directory at once."""
+    what = f"{other} is a file" if is_file else f"{path} is a directory with files below it"
+    return AlreadyExistsError(
+        f"{path} cannot become a file: {what}.",
+        code=ErrorCode.PATH_TYPE_CONFLICT,
+        details={"path": path, "conflict": other},
+    )
+
+
+def slash_refused(path: str) -> InvalidPathError:
+    """Make the error of a directory's spelling where a file is meant."""
+    return InvalidPathError(
+        f"{path}/ names a directory, but a file is meant; leave the trailing slash out.",
+        details={"path": path + "/"},
+    )
+
+
+async def check_if_version(
+    tree: LiveTree, path: str, entry: Entry | None, expected: IfVersion
+) -> None:
+    """Refuse when the head is not the one the caller expects.
+
+    Raises:
+        ConflictError: It is another one (``VERSION_CONFLICT``); nothing was changed.
+    """
+    if expected is None:
+        return
+    current = 0 if entry is None else entry.version
+    if isinstance(expected, WorkspaceFile):
+        base = expected.version
+        holds = entry is not None and entry.file_id == expected.id and current == base
+    else:
+        base = expected
+        holds = current == base
+    if holds:
+        return
+    actor = None if entry is None else await tree.actor_of(entry.commit_sequence)
+    now = "does not exist" if entry is None else f"is at version {current}"
+    raise ConflictError(
+        f"{path} {now}, version {base} was expected; read it again and decide again.",
+        details={
+            "path": path,
+            "base_version": base,
+            "current_version": current or None,
+            "last_operation": None if entry is None else entry.head.operation,
+            "last_actor": actor,
+        },
+    )
+
+
+async def claim(tree: LiveTree, changes: Changeset, path: str) -> GoneFile | None:
+    """Make sure that a file can come to a path that was looked at and holds no live file.
+
+    Expired files in the way are cleared by the same commit.
+
+    Returns:
+        The deleted file that a write goes on with.
+
+    Raises:
+        AlreadyExistsError: A file is above, or files are below (``PATH_TYPE_CONFLICT``).
+    """
+    for above in ancestors(path):
+        if tree.entry(above) is not None:
+            raise type_conflict(path, above, is_file=True)
+        if (late := tree.expired(above)) is not None:
+            changes.expire(late)
+    if (expired := tree.expired(path)) is not None:
+        return changes.expire(expired)
+    if not tree.careful:
+        changes.creates.append(path)
+        return tree.gone(path)
+    for entry in await tree.below(path):
+        if not entry.is_expired(tree.now):
+            raise type_conflict(path, entry.path, is_file=False)
+        changes.expire(entry)
+    return tree.gone(path)

@@ -1,0 +1,491 @@
+"""Changing one file's content or attributes, and deleting."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from types import EllipsisType
+from typing import Any
+
+from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
+from crux_workspace.engine.committer import Finished, Stale
+from crux_workspace.engine.content import (
+    Prepared,
+    check_file_size,
+    content_value,
+    discard,
+    inline_text,
+    load_text,
+    prepare,
+    prepare_text,
+    utf8,
+)
+from crux_workspace.engine.entry import Entry
+from crux_workspace.engine.tree import LiveTree
+from crux_workspace.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ErrorCode,
+    InvalidInputError,
+)
+from crux_workspace.model.edits import Edit, apply_edits, check_edits
+from crux_workspace.model.files import ContentKind, Status, WorkspaceFile
+from crux_workspace.model.jsontext import check_json
+from crux_workspace.model.mime import guess
+from crux_workspace.operations.reading import binary_refused, whole_number
+from crux_workspace.operations.space import (
+    Options,
+    Space,
+    check_if_version,
+    claim,
+    not_found,
+    slash_refused,
+)
+
+__all__ = ["append", "delete", "edit", "set_attributes", "update", "write"]
+
+_KINDS: dict[str, ContentKind] = {"t": "text", "j": "json", "b": "binary"}
+
+
+# -- options
+
+
+def check_attributes(
+    *,
+    mime_type: object = None,
+    metadata: object = None,
+    status: object = None,
+    kind: object = None,
+) -> None:
+    """Refuse attributes that could not be stored, or that would mean nothing."""
+    for name, value in (("mime_type", mime_type), ("kind", kind)):
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise InvalidInputError(
+                f"{name} must be a non-blank string or None.", details={"option": name}
+            )
+        if isinstance(value, str):
+            check_json(value)
+    if status not in (None, "draft", "final"):
+        raise InvalidInputError(
+            f"status must be 'draft', 'final' or None, got {status!r}.",
+            details={"option": "status"},
+        )
+    if metadata is not None:
+        if not isinstance(metadata, dict):
+            raise InvalidInputError(
+                "metadata must be a dictionary of JSON values or None.",
+                details={"option": "metadata"},
+            )
+        check_json(metadata)
+
+
+def refuse_unpinning(path: str, entry: Entry | None, status: object) -> None:
+    """A published file is unpublished by `withdraw` only."""
+    if entry is not None and entry.head.pinned is not None and status != "final":
+        raise InvalidInputError(
+            f"{path} is published (version {entry.head.pinned} is pinned); its status cannot be set to {status}.",
+            details={"path": path, "pinned_version": entry.head.pinned},
+            hint="Call withdraw first.",
+        )
+
+
+# -- write
+
+
+async def write(
+    space: Space,
+    path: str,
+    content: Any,  # noqa: ANN401 - whatever a caller hands over
+    *,
+    mime_type: str | None,
+    metadata: dict[str, Any] | None,
+    status: Status | None,
+    kind: str | None,
+    encoding: str | None,
+    options: Options,
+) -> WorkspaceFile:
+    """Create or replace a file."""
+    check_attributes(mime_type=mime_type, metadata=metadata, status=status, kind=kind)
+    ports = space.ports
+    guessed = mime_type or guess(path, "text")
+    prepared = await prepare(ports, path, content, mime_type=guessed, encoding=encoding)
+    mime = mime_type or guess(path, _KINDS[prepared.content.kind])
+    produced = ports.provenance() if status is not None or kind is not None else None
+
+    async def plan(tree: LiveTree) -> Changeset:
+        await tree.look(path)
+        entry = tree.entry(path)
+        await check_if_version(tree, path, entry, options.if_version)
+        if status is not None:
+            refuse_unpinning(path, entry, status)
+        changes = Changeset()
+        head = None if entry is None else entry.head
+        draft = Draft(path=path, content=prepared.content, mime_type=mime, metadata=metadata)
+        draft.status = status or (None if head is None else head.status)
+        draft.artifact_kind = kind if kind is not None or head is None else head.artifact_kind
+        draft.produced_by = produced or (None if head is None else head.produced_by)
+        draft.pinned = None if head is None else head.pinned
+        delta = await put_content(space, tree, changes, entry, draft)
+        if status == "final":
+            draft.pinned = delta.version
+        return changes
+
+    return await space.commit_file(
+        "write",
+        path,
+        plan,
+        options=options,
+        request=[prepared.digest, mime_type, metadata, status, kind],
+        abandon=lambda: discard(ports, prepared.content),
+    )
+
+
+async def put_content(
+    space: Space, tree: LiveTree, changes: Changeset, entry: Entry | None, draft: Draft
+) -> FileDelta:
+    """Plan a new version at a path: of the live file, of the deleted one, or of a new file."""
+    if entry is not None:
+        return changes.add(FileDelta(file_id=entry.file_id, before=entry, after=draft))
+    gone = await claim(tree, changes, draft.path)
+    file_id = space.ports.ids() if gone is None else gone.gone.file_id
+    return changes.add(FileDelta(file_id=file_id, gone=gone, after=draft))
+
+
+# -- edit and append
+
+
+class Rewrite:
+    """Text changed by a function of what is there: inside the plan while it is small, prepared outside when it is not."""
+
+    def __init__(
+        self, space: Space, path: str, change: Callable[[str], str], mime_type: str | None
+    ) -> None:
+        self.space = space
+        self.path = path
+        self.change = change
+        self.mime_type = mime_type
+        self.ready: tuple[str, int, Prepared] | None = None
+        self.always = False
+        """Whether a change to the same text is a version of its own."""
+
+    def content(self, entry: Entry | None) -> NewContent | None:
+        """Return the new content for a head that was read with its body; None when the change changes nothing.
+
+        Raises:
+            Stale: It has to be prepared for this head first.
+        """
+        base = ("", 0) if entry is None else (entry.file_id, entry.version)
+        if self.ready is not None and self.ready[:2] == base:
+            return self.ready[2].content
+        if entry is not None and entry.head.asset is not None:
+            raise Stale(self.path, entry)
+        old = "" if entry is None else (entry.body or b"").decode()
+        new = self.change(old)
+        if entry is not None and new == old and not self.always:
+            return None
+        data = utf8(self.path, new)
+        check_file_size(self.space.ports, self.path, len(data))
+        if len(data) > self.space.ports.content.inline_text_below_bytes:
+            raise Stale(self.path, entry)
+        return inline_text(new, data)
+
+    async def prepare(self, stale: Stale) -> None:
+        """Read the whole text that the plan saw, change it, and upload the result."""
+        await self.abandon()
+        ports, entry = self.space.ports, stale.seen
+        old = ""
+        if entry is not None:
+            old = await load_text(ports, self.path, entry.head, entry.body)
+        mime = self.mime_type or (
+            guess(self.path, "text") if entry is None else entry.head.mime_type
+        )
+        prepared = await prepare_text(ports, self.path, self.change(old), mime_type=mime)
+        base = ("", 0) if entry is None else (entry.file_id, entry.version)
+        self.ready = (*base, prepared)
+
+    async def abandon(self) -> None:
+        """Delete an upload that no commit refers to."""
+        if self.ready is not None:
+            await discard(self.space.ports, self.ready[2].content)
+            self.ready = None
+
+
+async def edit(
+    space: Space,
+    path: str,
+    edits: Sequence[Edit],
+    *,
+    mime_type: str | None,
+    options: Options,
+) -> WorkspaceFile:
+    """Replace parts of a text file."""
+    check_attributes(mime_type=mime_type)
+    check_edits(edits)
+    rewrite = Rewrite(space, path, lambda text: apply_edits(text, edits), mime_type)
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
+        await tree.look(path, bodies=True, ways=False)
+        entry = tree.entry(path)
+        await check_if_version(tree, path, entry, options.if_version)
+        if entry is None:
+            raise not_found(path)
+        refuse_rewrite(path, entry, "edited")
+        content = rewrite.content(entry)
+        if content is None or content.sha256 == entry.head.sha256:
+            return Finished(space.file(entry))
+        return _new_version(entry, content, "edit", mime_type)
+
+    return await space.commit_file(
+        "edit",
+        path,
+        plan,
+        options=options,
+        request=[[[e.find, e.replace, e.occurrence, e.replace_all] for e in edits], mime_type],
+        prepare=rewrite.prepare,
+        abandon=rewrite.abandon,
+    )
+
+
+def _new_version(
+    entry: Entry, content: NewContent, operation: str, mime_type: str | None
+) -> Changeset:
+    draft = Draft.like(entry, content=content, operation=operation, restored_from=None, walk=None)
+    draft.mime_type = mime_type or draft.mime_type
+    return Changeset([FileDelta(file_id=entry.file_id, before=entry, after=draft)])
+
+
+def refuse_rewrite(path: str, entry: Entry, verb: str) -> None:
+    """Only text is edited and appended to."""
+    if entry.head.kind == "b":
+        raise binary_refused(path, f"cannot be {verb}")
+    if entry.head.kind == "j":
+        raise InvalidInputError(
+            f"{path} holds a JSON value and cannot be {verb} as text.",
+            code=ErrorCode.INVALID_CONTENT,
+            details={"path": path},
+            hint="Read it with read_json, change the value and write it, or use update.",
+        )
+
+
+async def append(
+    space: Space, path: str, text: str, *, mime_type: str | None, options: Options
+) -> WorkspaceFile:
+    """Add text at the end of a file, or create it."""
+    check_attributes(mime_type=mime_type)
+    given: object = text
+    if not isinstance(given, str):
+        raise InvalidInputError(
+            f"Only text can be appended, got {type(given).__name__}.",
+            code=ErrorCode.INVALID_CONTENT,
+            details={"path": path},
+        )
+    utf8(path, text)
+    rewrite = Rewrite(space, path, lambda old: old + text, mime_type)
+    rewrite.always = True
+
+    async def plan(tree: LiveTree) -> Changeset:
+        await tree.look(path, bodies=True)
+        entry = tree.entry(path)
+        await check_if_version(tree, path, entry, options.if_version)
+        if entry is not None:
+            refuse_rewrite(path, entry, "appended to")
+            content = rewrite.content(entry)
+            assert content is not None
+            return _new_version(entry, content, "append", mime_type)
+        content = rewrite.content(None)
+        assert content is not None
+        changes = Changeset()
+        draft = Draft(
+            path=path,
+            content=content,
+            operation="append",
+            mime_type=mime_type or guess(path, "text"),
+        )
+        await put_content(space, tree, changes, None, draft)
+        return changes
+
+    return await space.commit_file(
+        "append",
+        path,
+        plan,
+        options=options,
+        request=[text, mime_type],
+        prepare=rewrite.prepare,
+        abandon=rewrite.abandon,
+    )
+
+
+# -- update
+
+
+async def update(
+    space: Space,
+    path: str,
+    change: Callable[[Any], Any],
+    *,
+    max_attempts: int,
+    options: Options,
+) -> WorkspaceFile:
+    """Read, change, write; again when somebody else was faster."""
+    whole_number("max_attempts", max_attempts, least=1)
+    if max_attempts is None:
+        raise InvalidInputError("max_attempts must be a whole number of at least 1.")
+    for attempt in range(1, max_attempts + 1):
+        entry = await space.reads().find(path, bodies=True)
+        if entry is None:
+            raise not_found(path)
+        value = await content_value(space.ports, path, entry.head, entry.body)
+        new = change(value)
+        if inspect.isawaitable(new):
+            new = await new
+        try:
+            return await _replace(space, path, entry, new, options)
+        except ConflictError:
+            if attempt == max_attempts:
+                raise
+    raise AssertionError("unreachable")
+
+
+async def _replace(
+    space: Space,
+    path: str,
+    seen: Entry,
+    new: Any,  # noqa: ANN401 - whatever the function returned
+    options: Options,
+) -> WorkspaceFile:
+    ports = space.ports
+    expected = space.file(seen)
+    prepared = await prepare(ports, path, new, mime_type=seen.head.mime_type)
+
+    async def plan(tree: LiveTree) -> Changeset:
+        await tree.look(path, ways=False)
+        entry = tree.entry(path)
+        await check_if_version(tree, path, entry, options.if_version)
+        await check_if_version(tree, path, entry, expected)
+        assert entry is not None
+        return _new_version(entry, prepared.content, "write", None)
+
+    return await space.commit_file(
+        "update",
+        path,
+        plan,
+        options=options,
+        request=[],
+        abandon=lambda: discard(ports, prepared.content),
+    )
+
+
+# -- attributes
+
+
+async def set_attributes(
+    space: Space,
+    path: str,
+    *,
+    mime_type: str | EllipsisType,
+    metadata: dict[str, Any] | EllipsisType | None,
+    status: Status | EllipsisType | None,
+    kind: str | EllipsisType | None,
+    options: Options,
+) -> WorkspaceFile:
+    """Change attributes only: no version is appended."""
+    given: dict[str, Any] = {
+        name: value
+        for name, value in (
+            ("mime_type", mime_type),
+            ("metadata", metadata),
+            ("status", status),
+            ("kind", kind),
+        )
+        if value is not ...
+    }
+    check_attributes(**given)
+    if mime_type is None:
+        raise InvalidInputError("mime_type cannot be cleared.", details={"option": "mime_type"})
+    produced = space.ports.provenance() if {"status", "kind"} & given.keys() else None
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
+        await tree.look(path, ways=False)
+        entry = tree.entry(path)
+        await check_if_version(tree, path, entry, options.if_version)
+        if entry is None:
+            raise not_found(path)
+        if "status" in given:
+            refuse_unpinning(path, entry, status)
+        draft = Draft.like(entry)
+        draft.mime_type = given.get("mime_type", draft.mime_type)
+        draft.metadata = given.get("metadata", draft.metadata)
+        draft.status = given.get("status", draft.status)
+        draft.artifact_kind = given.get("kind", draft.artifact_kind)
+        if status == "final":
+            draft.pinned = entry.version
+        if draft == Draft.like(entry):
+            return Finished(space.file(entry))
+        draft.produced_by = produced or draft.produced_by
+        return Changeset([FileDelta(file_id=entry.file_id, before=entry, after=draft)])
+
+    return await space.commit_file(
+        "set",
+        path,
+        plan,
+        options=options,
+        request=[sorted(given), [given[name] for name in sorted(given)]],
+    )
+
+
+# -- delete
+
+
+async def delete(
+    space: Space, path: str, *, directory: bool, recursive: bool, options: Options
+) -> None:
+    """Delete a file, or with `recursive` everything below a directory; what is not there is no error."""
+    if directory and not recursive:
+        raise _needs_recursive(path)
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
+        await tree.look(path, ways=False)
+        changes = Changeset()
+        entry = None if path == "/" else tree.entry(path)
+        if directory and entry is not None:
+            raise slash_refused(path)
+        if options.if_version is not None and recursive and entry is None:
+            await refuse_directory_version(tree, path, options)
+        await check_if_version(tree, path, entry, options.if_version)
+        if entry is not None:
+            changes.add(FileDelta(file_id=entry.file_id, before=entry))
+            return changes
+        if recursive:
+            for below in await tree.below(path):
+                space.router.writable(below.path)
+                changes.expire(below)
+        elif space.router.is_fixed_directory(path) or await tree.has_below(path):
+            raise _needs_recursive(path)
+        return changes if changes.deltas else Finished(None)
+
+    await space.commit(
+        "delete",
+        (path,),
+        plan,
+        lambda _: None,
+        options=options,
+        request=[path, recursive],
+    )
+
+
+async def refuse_directory_version(tree: LiveTree, path: str, options: Options) -> None:
+    """A directory has no version to expect."""
+    if options.if_version is not None and await tree.has_below(path):
+        raise InvalidInputError(
+            f"{path} is a directory and has no version; leave if_version out.",
+            details={"path": path, "option": "if_version"},
+        )
+
+
+def _needs_recursive(path: str) -> AlreadyExistsError:
+    return AlreadyExistsError(
+        f"{path} is a directory.",
+        code=ErrorCode.PATH_TYPE_CONFLICT,
+        details={"path": path},
+        hint="Delete everything below it with recursive=True.",
+    )
