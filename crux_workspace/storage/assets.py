@@ -34,7 +34,7 @@ class PutOptions:
     """How to store one asset."""
 
     key: str
-    """Physical key, unique per put: percent-encoded segments separated by ``/``; its last segment is 32 hex digits."""
+    """Physical key, unique per put: percent-encoded segments separated by ``/``, none of them ``.`` or ``..``; the last is 32 hex."""
     mime_type: str
     max_bytes: int | None = None
     """Refuse (`AssetTooLarge`) as soon as more bytes than this arrived."""

@@ -46,6 +46,7 @@ from crux_workspace.storage.records import (
     PreconditionFailed,
     Record,
     Take,
+    take_sources,
 )
 
 __all__ = ["MemoryAssetStore", "MemoryRecordStore"]
@@ -124,11 +125,7 @@ class MemoryRecordStore:
         _judge(records, meta, batch)
         judge_ceilings(meta, batch)
         after = advance(meta, batch)
-        taken = {
-            put.body.key: records[put.body.key].body
-            for put in batch.puts
-            if isinstance(put.body, Take)
-        }
+        taken = _taken(records, batch)
         if held is None:
             held = self._partitions.setdefault(partition, _Partition(records))
         for key in batch.deletes:
@@ -225,6 +222,14 @@ def _names(
             break
         else:
             return
+
+
+def _taken(records: SortedDict[str, Record], batch: Batch) -> dict[str, bytes | None]:
+    sources = take_sources(batch.puts).values()
+    for key in sources:
+        if key not in records:
+            raise PreconditionFailed("revision", key)
+    return {key: records[key].body for key in sources}
 
 
 def _judge(records: SortedDict[str, Record], meta: Meta | None, batch: Batch) -> None:

@@ -103,8 +103,9 @@ class Record:
 class Take:
     """A put's body: the body of the record at `key` changes owner.
 
-    The same batch deletes that record or puts it with another body; a record that takes its own body keeps it. All takes of a batch
-    see the bodies as they were before the batch, so two records can swap bodies.
+    The same batch deletes that record or puts it with another body; a record that takes its own body keeps it. All takes of a
+    batch see the bodies as they were before the batch, so two records can swap bodies. Taking from a record that is not there is
+    refused like a stale expectation (``revision``).
     """
 
     key: str
@@ -286,7 +287,8 @@ class RecordStore(Protocol):
         (R-035), uploads (R-036) and counters (R-037), in order (R-038); create no partition by a refused commit (R-039). Number
         commits densely (R-040), stamp records (R-041), never go back in time (R-042), delete before it puts (R-043), replace the
         sequence mark (R-044), replace records whole (R-045), write `meta` (R-046), take thousands of puts (R-047). Move bodies by
-        `Take` (R-050), keep a self-taken one (R-051), swap (R-052), take what was there before (R-053), or none (R-054). Write
+        `Take` (R-050), keep a self-taken one (R-051), swap (R-052), take what was there before (R-053), or none (R-054),
+        never from nothing (R-057). Write
         the log in its value (R-055) or in bodies (R-056), and judge `expect_quiet` by it: the path (R-060), the subtree (R-061),
         the source of a rename (R-062), a trimmed log (R-063), all changes of a commit (R-064, R-065), all commits (R-066). Stay
         all or nothing under cancellation (R-080) and death of the process; let one of several racing commits win (R-082) and all

@@ -41,6 +41,7 @@ __all__ = [
     "LosesSelfTakenBodies",
     "MarksOnce",
     "RestartsRevisions",
+    "TakesFromNothing",
     "TakesInOrder",
     "TimeGoesBack",
     "WritesPartOfRefused",
@@ -153,6 +154,20 @@ class TakesInOrder(AltersBatches):
                 body = bodies.get(body.key, source.body if source is not None else None)
             bodies[put.key] = body
             puts.append(replace(put, body=body))
+        return replace(batch, puts=puts)
+
+
+class TakesFromNothing(AltersBatches):
+    """Gives no body where the record to take from is not there."""
+
+    async def altered(self, partition: str, batch: Batch) -> Batch:
+        """Drop the takes that lead nowhere."""
+        puts = []
+        for put in batch.puts:
+            lost = isinstance(put.body, Take) and await self.get_many(
+                partition, [put.body.key]
+            ) == [None]
+            puts.append(replace(put, body=None) if lost else put)
         return replace(batch, puts=puts)
 
 

@@ -42,6 +42,7 @@ BROKEN_RECORD_STORES: dict[type[RecordStore], str] = {
     commits.MarksOnce: "R-044",
     commits.LosesSelfTakenBodies: "R-051",
     commits.TakesInOrder: "R-052",
+    commits.TakesFromNothing: "R-057",
     commits.KeepsSixteenChanges: "R-056",
     commits.DropLeavesRecords: "R-094",
     plans.QuietBySpelling: "R-061",

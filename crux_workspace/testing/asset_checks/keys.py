@@ -40,6 +40,11 @@ _NAMES = [
 ]
 
 
+def _encoded(name: str) -> str:
+    encoded = quote(name, safe="")
+    return encoded.replace(".", "%2E") if name in {".", ".."} else encoded
+
+
 @ASSET_CHECKS.add()
 async def check_odd_keys(store: AssetStore, fresh: FreshAssets) -> None:
     """A-040: keys of encoded spaces, plus and percent signs, dots and letters stay apart and come back."""
@@ -47,7 +52,7 @@ async def check_odd_keys(store: AssetStore, fresh: FreshAssets) -> None:
     held: dict[str, bytes] = {}
     for name in _NAMES:
         data = name.encode() + b"!"
-        asset = await keep(store, f"{prefix}{quote(name, safe='')}/", data)
+        asset = await keep(store, f"{prefix}{_encoded(name)}/", data)
         held[asset.ref] = data
     same(len(held), len(_NAMES), "refs")
     for ref, data in held.items():

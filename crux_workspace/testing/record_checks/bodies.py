@@ -9,6 +9,7 @@ from crux_workspace.testing.record_checks.bench import (
     RECORD_CHECKS,
     FreshRecords,
     put,
+    refused,
     requires_room,
     seed,
 )
@@ -83,3 +84,16 @@ async def check_take_edges(store: RecordStore, fresh: FreshRecords) -> None:
     )
     same((await writer.one("c")).body, None, "taken from a record without body")
     same((await writer.one(f"s\x01{number(2)}\x01")).body, b"body", "taken by a marked key")
+
+
+@RECORD_CHECKS.add()
+async def check_take_from_nothing(store: RecordStore, fresh: FreshRecords) -> None:
+    """R-057: a batch that takes the body of an absent record is refused."""
+    writer = await seed(store, fresh, put("a", b"{}", b"one"))
+    async with refused(writer, "revision", subject="absent"):
+        await writer.commit(put("b", b"{}", Take("a")), put("c", b"{}", Take("absent")))
+    await writer.commit(deletes=["a"])
+    async with refused(writer, "revision", subject="a"):
+        await writer.commit(put("a", b"{}", Take("a")))
+    async with refused(writer, "revision", subject="new"):
+        await writer.commit(put("new", b"{}", b"body"), put("b", b"{}", Take("new")))
