@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-import unidiff
 from hypothesis import given
 from hypothesis import strategies as st
+from unidiff.patch import PatchSet
 
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.diffs import DiffLine, FileDiff, diff_texts
@@ -129,7 +129,7 @@ def test_form() -> None:
 def test_other_programs_read_it() -> None:
     old = "".join(f"{i}\n" for i in range(60))
     diff = diff_texts("/a.md", old, old.replace("7\n", "x\n"), 1, 2)
-    parsed = unidiff.PatchSet(diff.unified)
+    parsed = PatchSet(diff.unified)
     assert (parsed.added, parsed.removed) == (diff.added, diff.removed) == (6, 6)
 
 

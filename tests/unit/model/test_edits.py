@@ -161,6 +161,7 @@ def test_refusals_quote_nothing() -> None:
         ("a" * 10_000_000, "a", None),
         ("\n" * 3_000_000, "b\n\n", None),
     ],
+    ids=["words", "lines", "near misses", "accents", "overlaps", "one character", "blank lines"],
 )
 def test_large_texts_take_bounded_time(text: str, find: str, occurrence: int | None) -> None:
     started = time.perf_counter()
