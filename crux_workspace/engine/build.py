@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
+from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
 from crux_workspace.engine.codec import (
     ArtifactRecord,
     AssetCount,
@@ -219,7 +219,7 @@ class _Builder:
         else:
             body = content.body
             self.counts["versions"] += 1
-            self.share(content.asset, fresh=content.uploaded_at is not None, size=content.size)
+            self.share(content)
             self.uploaded(content.uploaded_at)
             self.built.versions.append(AppendedVersion(after.path, head.version, after.operation))
         self.put(head_key(after.path), encode(head), body)
@@ -348,11 +348,14 @@ class _Builder:
             oldest = self.batch.oldest_upload_at
             self.batch.oldest_upload_at = at if oldest is None else min(oldest, at)
 
-    def share(self, ref: str | None, *, fresh: bool, size: int) -> None:
+    def share(self, content: NewContent) -> None:
+        """Count the reference of a new version to its asset."""
+        ref = content.asset
         if ref is None:
             return
-        if fresh:
-            self.put(asset_key(ref), encode(AssetCount(count=1, size=size)))
+        if content.uploaded_at is not None:
+            count = AssetCount(count=1, size=content.size, uri=content.uri)
+            self.put(asset_key(ref), encode(count))
         else:
             self.shared[ref] = self.shared.get(ref, 0) + 1
 

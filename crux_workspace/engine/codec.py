@@ -159,6 +159,7 @@ class AssetCount(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     count: int = msgspec.field(name="n")
     size: int = msgspec.field(name="s", default=0)
+    uri: str | None = msgspec.field(name="u", default=None)
 
 
 class Trash(msgspec.Struct, omit_defaults=True, kw_only=True):

@@ -41,8 +41,8 @@ __all__ = [
     "content_value",
     "discard",
     "inline_text",
-    "load_bytes",
     "load_text",
+    "open_asset",
     "prepare",
     "prepare_text",
     "stored",
@@ -384,19 +384,24 @@ async def stored(ports: EnginePorts, path: str, of: Attributes, body: bytes | No
         if body is None:
             raise _corrupt(path, "its content is missing")
         return body
+    data = await open_asset(ports, of.asset, path)
+    digest = await _off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
+    if digest != of.sha256:
+        raise _corrupt(path, "its bytes do not match their hash")
+    return data
+
+
+async def open_asset(ports: EnginePorts, ref: str, path: str = "The asset") -> bytes:
+    """Return an asset's bytes (`ASSET_MISSING` when they are gone)."""
     assets = _assets(ports, path)
     try:
-        data = await assets.get(of.asset)
+        return await assets.get(ref)
     except AssetNotFound:
         raise _asset_missing(path) from None
     except WorkspaceError:
         raise
     except Exception as error:
         raise unavailable("asset store", error) from error
-    digest = await _off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
-    if digest != of.sha256:
-        raise _corrupt(path, "its bytes do not match their hash")
-    return data
 
 
 def _asset_missing(path: str) -> StorageError:
@@ -413,11 +418,6 @@ def _corrupt(path: str, why: str) -> StorageError:
         code=ErrorCode.RECORD_CORRUPT,
         details={"path": path},
     )
-
-
-async def load_bytes(ports: EnginePorts, path: str, of: Attributes, body: bytes | None) -> bytes:
-    """Return a version's bytes: text as UTF-8, JSON compact."""
-    return await stored(ports, path, of, body)
 
 
 async def load_text(ports: EnginePorts, path: str, of: Attributes, body: bytes | None) -> str:

@@ -1,0 +1,28 @@
+"""What `grep` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from crux_workspace.model.matching import GrepMatch
+from crux_workspace.model.values import Value
+
+__all__ = ["GrepResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class GrepResult(Value):
+    """Matches in order of path, line and column."""
+
+    matches: list[GrepMatch]
+    truncated: bool = False
+    """True only when a match was left out."""
+    expired: int = 0
+    """In a view of the past: files left out because their content was collected or purged since."""
+
+    def __iter__(self) -> Iterator[GrepMatch]:
+        return iter(self.matches)
+
+    def __len__(self) -> int:
+        return len(self.matches)

@@ -1,0 +1,202 @@
+"""Artifacts: files that are finalized, and the version of them that stays pinned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from crux_workspace.engine.build import Built
+from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
+from crux_workspace.engine.codec import ArtifactRecord, AssetCount, Op, decode
+from crux_workspace.engine.committer import Done, Finished
+from crux_workspace.engine.content import asset_prefix, open_asset, stored
+from crux_workspace.engine.entry import artifact_result, inline_uri
+from crux_workspace.engine.keys import artifact_key, asset_key
+from crux_workspace.engine.reads import TreeReads
+from crux_workspace.engine.tree import LiveTree
+from crux_workspace.errors import InvalidInputError, PathNotFoundError, VersionNotFoundError
+from crux_workspace.model.artifacts import Artifact
+from crux_workspace.model.files import Status, WorkspaceFile
+from crux_workspace.model.globs import compile_glob, has_glob
+from crux_workspace.model.paths import is_at_or_below, normalise
+from crux_workspace.operations.reading import (
+    open_version,
+    version_missing,
+    whole_number,
+)
+from crux_workspace.operations.space import Options, Space, check_if_version, not_found
+from crux_workspace.operations.writing import check_attributes
+
+__all__ = ["artifacts", "finalize", "resolve", "withdraw"]
+
+_INLINE = re.compile(r"workspace-inline://([^/]+)/([^/]+)(/.+)@v(\d{1,15})").fullmatch
+_ASSET_NAME = re.compile(r"[0-9a-f]{32}\Z").search
+
+
+async def finalize(
+    space: Space, path: str, *, kind: str | None, version: int | None, options: Options
+) -> Artifact:
+    """Pin a version as the published one."""
+    check_attributes(kind=kind)
+    whole_number("version", version, least=1)
+    ports = space.ports
+    produced = ports.provenance()
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[Artifact]:
+        await tree.look(path, ways=False, extra=[artifact_key(path)])
+        entry = tree.entry(path)
+        await check_if_version(tree, path, entry, options.if_version)
+        if entry is None:
+            raise not_found(path)
+        pinned = entry.version if version is None else version
+        if pinned != entry.version:
+            await _check_kept(tree, path, entry.file_id, pinned, entry.version)
+        draft = Draft.like(entry, status="final", pinned=pinned)
+        draft.artifact_kind = kind if kind is not None else draft.artifact_kind
+        record = tree.record(artifact_key(path))
+        if draft == Draft.like(entry) and record is not None:
+            found = decode(ArtifactRecord, record.value)
+            return Finished(_result(space, path, found, record.at))
+        draft.produced_by = produced or draft.produced_by
+        return Changeset([FileDelta(file_id=entry.file_id, before=entry, after=draft)])
+
+    def remember(built: Built, op: Op) -> None:
+        op.shape, op.path, op.artifact = "artifact", path, built.artifacts[path]
+
+    def recall(op: Op, _: int, at: int) -> Artifact:
+        assert op.artifact is not None
+        return _result(space, op.path or path, op.artifact, at)
+
+    def finish(done: Done) -> Artifact:
+        return _result(space, path, done.built.artifacts[path], done.at)
+
+    return await space.commit(
+        "finalize",
+        (path,),
+        plan,
+        finish,
+        options=options,
+        request=[path, kind, version],
+        remember=remember,
+        recall=recall,
+    )
+
+
+def _result(space: Space, path: str, record: ArtifactRecord, at: int) -> Artifact:
+    return artifact_result(path, record, at, space.ports.workspace_id, space.ports.namespace)
+
+
+async def _check_kept(tree: LiveTree, path: str, file_id: str, version: int, last: int) -> None:
+    """Only a version with content can be pinned."""
+    state = await tree.version_state(file_id, version) if version <= last else None
+    if state is None:
+        raise version_missing(path, version, last)
+    if state.is_tombstone:
+        raise VersionNotFoundError(
+            f"Version {version} of {path} is its deletion and cannot be published.",
+            details={"path": path, "version": version},
+        )
+
+
+async def withdraw(space: Space, path: str, *, options: Options) -> WorkspaceFile:
+    """Unpublish: the file becomes a draft and nothing is pinned; no change to a file that is not pinned."""
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
+        await tree.look(path, ways=False)
+        entry = tree.entry(path)
+        await check_if_version(tree, path, entry, options.if_version)
+        if entry is None:
+            raise not_found(path)
+        if entry.head.pinned is None:
+            return Finished(space.file(entry))
+        draft = Draft.like(entry, status="draft", pinned=None)
+        return Changeset([FileDelta(file_id=entry.file_id, before=entry, after=draft)])
+
+    return await space.commit_file("withdraw", path, plan, options=options, request=[])
+
+
+async def artifacts(
+    space: Space,
+    reads: TreeReads,
+    *,
+    status: Status | None,
+    kind: str | None,
+    path: str | None,
+    limit: int | None,
+    after: str | None,
+) -> list[Artifact]:
+    """List artifacts by path; a pinned one shows its pinned version."""
+    check_attributes(status=status, kind=kind)
+    whole_number("limit", limit, least=0)
+    within = _scope(path)
+    found: list[Artifact] = []
+    if limit == 0:
+        return found
+    async for where, record, at in reads.artifacts(
+        after=None if after is None else normalise(after)
+    ):
+        if space.router.find(where) is None or not within(where):
+            continue
+        if (status is not None and record.status != status) or (
+            kind is not None and record.kind != kind
+        ):
+            continue
+        found.append(_result(space, where, record, at))
+        if limit is not None and len(found) == limit:
+            break
+    return found
+
+
+def _scope(path: str | None) -> Callable[[str], bool]:
+    if path is None:
+        return lambda _: True
+    pattern = compile_glob(path) if has_glob(path) else None
+    return lambda where: (
+        is_at_or_below(where, path) or (pattern is not None and pattern.matches(where))
+    )
+
+
+async def resolve(space: Space, uri: str) -> bytes:
+    """Open the bytes behind an artifact's URI, of this workspace and namespace only."""
+    given: object = uri
+    if not isinstance(given, str):
+        raise InvalidInputError("uri must be a string.", details={"option": "uri"})
+    inline = _INLINE(uri)
+    if inline is not None:
+        return await _resolve_inline(space, uri, inline)
+    return await _resolve_asset(space, uri)
+
+
+def _foreign() -> InvalidInputError:
+    return InvalidInputError(
+        "The URI does not belong to this workspace and namespace; "
+        "open the workspace and namespace that it names.",
+    )
+
+
+async def _resolve_inline(space: Space, uri: str, inline: re.Match[str]) -> bytes:
+    ports = space.ports
+    path, version = unquote(inline[3]), int(inline[4])
+    if inline_uri(ports.workspace_id, ports.namespace, path, version) != uri:
+        raise _foreign()
+    found = await open_version(space, space.reads(), normalise(path), version)
+    return await stored(ports, found.path, found.of, found.body)
+
+
+async def _resolve_asset(space: Space, uri: str) -> bytes:
+    """An asset is this namespace's own when a reference count under its ref says so, and names this URI."""
+    ports = space.ports
+    name = _ASSET_NAME(uri)
+    if name is None:
+        raise _foreign()
+    ref = asset_prefix(ports.workspace_id, ports.namespace) + name[0]
+    [record] = await ports.reader.get_many([asset_key(ref)], bodies=False)
+    if record is not None and decode(AssetCount, record.value).uri == uri:
+        return await open_asset(ports, ref)
+    async for _, artifact, _ in space.reads().artifacts(after=None):
+        if artifact.uri == uri and artifact.asset is not None:
+            return await open_asset(ports, artifact.asset)
+    if ref in unquote(uri) or ref in uri:
+        raise PathNotFoundError("What the URI named is not kept any more.")
+    raise _foreign()
