@@ -1,0 +1,282 @@
+"""The commit log: listing it, looking at the tree as of a commit, and reversing one commit whole."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
+from crux_workspace.engine.codec import FilePlace, Gone, decode
+from crux_workspace.engine.committer import Done
+from crux_workspace.engine.entry import Entry, GoneFile
+from crux_workspace.engine.keys import file_key, gone_key, was_key_parts, was_prefix
+from crux_workspace.engine.log import (
+    commit_changes,
+    commit_entry,
+    find_commit,
+    last_at,
+    log_head,
+    log_page,
+    sequence_of_key,
+)
+from crux_workspace.engine.past import PastReads
+from crux_workspace.engine.tree import LiveTree, read_meta
+from crux_workspace.errors import (
+    ConflictError,
+    ErrorCode,
+    InvalidInputError,
+    NotFoundError,
+    NothingToUndoError,
+)
+from crux_workspace.events.cursors import decode_event_cursor, encode_event_cursor
+from crux_workspace.model.changes import Change
+from crux_workspace.model.paths import is_at_or_below
+from crux_workspace.model.versions import CommitEntry
+from crux_workspace.operations.reading import whole_number
+from crux_workspace.operations.revising import restored_content
+from crux_workspace.operations.space import Options, Space
+from crux_workspace.storage.layout import META_KEY, log_key
+
+__all__ = ["Moment", "log", "past_reads", "undo_commit"]
+
+Moment = int | datetime
+_PAGE = 64
+
+
+# -- log
+
+
+async def log(
+    space: Space, *, path: str | None, limit: int, cursor: str | None
+) -> list[CommitEntry]:
+    """Return commits, newest first; with a path those that touched it or something below it."""
+    whole_number("limit", limit)
+    reader, partition = space.ports.reader, space.ports.partition
+    [record] = await reader.get_many([META_KEY], bodies=False)
+    meta = read_meta(record)
+    before = None
+    if cursor is not None:
+        before = log_key(decode_event_cursor(cursor, partition).sequence)
+    found: list[CommitEntry] = []
+    if meta is None or limit == 0:
+        return found
+    while True:
+        heads, before = await log_page(reader, before=before, limit=_PAGE)
+        for head in heads:
+            entry = await commit_entry(reader, head, partition, meta.incarnation)
+            if path is None or _touches(entry, path):
+                found.append(entry)
+                if len(found) == limit:
+                    return found
+        if before is None:
+            return found
+
+
+def _touches(entry: CommitEntry, path: str) -> bool:
+    return any(
+        is_at_or_below(where, path)
+        for change in entry.changes
+        for where in (change.path, change.from_path)
+        if where is not None
+    )
+
+
+# -- views
+
+
+async def past_reads(space: Space, moment: Moment) -> PastReads:
+    """Resolve a moment to a commit and return the reads of the tree as of then.
+
+    Raises:
+        InvalidInputError: A sequence beyond the newest, or a datetime without time zone (``INVALID_ARGUMENT``).
+        NotFoundError: The moment lies before the retained log (``COMMIT_NOT_FOUND``).
+    """
+    reader = space.ports.reader
+    [record] = await reader.get_many([META_KEY], bodies=False)
+    meta = read_meta(record)
+    newest = 0 if meta is None else meta.sequence
+    if isinstance(moment, datetime):
+        sequence = await last_at(reader, newest, int(moment.timestamp() * 1000))
+    else:
+        sequence = moment
+        if sequence > newest:
+            raise InvalidInputError(
+                f"There is no commit {sequence} yet; the newest is {newest}.",
+                details={"sequence": sequence, "newest": newest},
+            )
+    if sequence == 0:
+        return PastReads(reader, 0, 0)
+    [commit] = await reader.get_many([log_key(sequence)], bodies=False)
+    if commit is None:
+        raise NotFoundError(
+            f"Commit {sequence} is older than the retained log of this namespace.",
+            code=ErrorCode.COMMIT_NOT_FOUND,
+            details={"sequence": sequence},
+        )
+    at = log_head(commit).at
+    return PastReads(reader, sequence, commit.at if at is None else at)
+
+
+def check_moment(moment: object) -> Moment:
+    """Refuse what is no moment (``INVALID_ARGUMENT``)."""
+    if isinstance(moment, datetime):
+        if moment.utcoffset() is None:
+            raise InvalidInputError(
+                "A datetime needs a time zone, e.g. datetime.now(timezone.utc)."
+            )
+        return moment
+    if isinstance(moment, int) and not isinstance(moment, bool) and moment >= 0:
+        return moment
+    raise InvalidInputError(
+        f"A moment is a commit's sequence or an aware datetime, got {type(moment).__name__}."
+    )
+
+
+# -- undo_commit
+
+
+async def undo_commit(space: Space, commit: str | CommitEntry, *, options: Options) -> CommitEntry:
+    """Reverse all changes of a commit with one new commit."""
+    wanted = commit.commit if isinstance(commit, CommitEntry) else commit
+    given: object = wanted
+    if not isinstance(given, str):
+        raise InvalidInputError("commit must be a commit's string or a CommitEntry.")
+
+    async def plan(tree: LiveTree) -> Changeset:
+        record, head = await find_commit(tree.reader, wanted)
+        changes = await commit_changes(tree.reader, record, head)
+        if not changes:
+            raise NothingToUndoError("That commit changed no file.", details={"commit": wanted})
+        return await _reverse(space, tree, changes, sequence_of_key(record.key))
+
+    def finish(done: Done) -> CommitEntry:
+        batch = done.built.batch
+        incarnation = batch.incarnation or done.commit_id
+        cursor = encode_event_cursor(
+            space.ports.partition, incarnation, done.sequence, done.commit_id
+        )
+        return CommitEntry(
+            sequence=done.sequence,
+            commit=done.commit,
+            at=done.at,
+            verb=batch.verb,
+            actor=batch.actor,
+            changes=batch.changes,
+            cursor=cursor,
+        )
+
+    async def recall(_: object, sequence: int, __: int) -> CommitEntry:
+        reader, partition = space.ports.reader, space.ports.partition
+        [record, meta] = await reader.get_many([log_key(sequence), META_KEY])
+        known = read_meta(meta)
+        if record is None or known is None:
+            raise NotFoundError(
+                "The commit that this idempotency_key made is not in the log any more.",
+                code=ErrorCode.COMMIT_NOT_FOUND,
+            )
+        return await commit_entry(reader, record, partition, known.incarnation)
+
+    return await space.commit(
+        "undo_commit",
+        (),
+        plan,
+        finish,
+        options=options,
+        request=[wanted],
+        recall=recall,
+    )
+
+
+async def _reverse(space: Space, tree: LiveTree, changes: list[Change], sequence: int) -> Changeset:
+    """Plan the way back: every touched path as it was right before the commit."""
+    paths = list(dict.fromkeys(p for c in changes for p in (c.path, c.from_path) if p is not None))
+    for path in paths:
+        space.router.writable(path)
+    await tree.look(*paths)
+    for path in paths:
+        await _refuse_later_change(tree, path, sequence)
+        tree.quiet.append((path, False))
+    past = PastReads(tree.reader, sequence - 1, tree.now)
+    now = {e.file_id: e for path in paths if (e := tree.entry(path)) is not None}
+    before: dict[str, Entry] = {}
+    for path in paths:
+        past.at = 0
+        entry = await past.find(path, bodies=True)
+        if entry is not None:
+            before[entry.file_id] = entry
+    occupied = {entry.path for entry in before.values()}
+    planned = Changeset()
+    for file_id, entry in now.items():
+        if file_id not in before:
+            overwritten = entry.path in occupied
+            planned.add(FileDelta(file_id=file_id, before=entry, overwritten=overwritten))
+    for file_id, earlier in before.items():
+        planned.add(await _back(tree, file_id, now.get(file_id), earlier))
+        if file_id not in now and tree.entry(earlier.path) is None:
+            planned.creates.append(earlier.path)
+    return planned
+
+
+async def _back(tree: LiveTree, file_id: str, current: Entry | None, earlier: Entry) -> FileDelta:
+    """Plan one file's way back: content as a new `undo` version, attributes and pin as they were."""
+    head = earlier.head
+    draft = Draft.like(earlier, content=None, walk=None)
+    if current is not None and current.version == earlier.version:
+        draft.operation, draft.restored_from = current.head.operation, current.head.restored_from
+        draft.walk = current.head.walk
+        return FileDelta(file_id=file_id, before=current, after=draft)
+    draft.content = restored_content(head, earlier.body)
+    draft.operation = "undo"
+    draft.restored_from = head.restored_from or earlier.version
+    if current is not None:
+        return FileDelta(file_id=file_id, before=current, after=draft)
+    return FileDelta(file_id=file_id, gone=await _gone(tree, earlier), after=draft)
+
+
+async def _gone(tree: LiveTree, earlier: Entry) -> GoneFile:
+    """Return what a deleted or overwritten file goes on with."""
+    [gone, place] = await tree.get([gone_key(earlier.path), file_key(earlier.file_id)])
+    if gone is not None:
+        found = GoneFile.of(gone)
+        if found.gone.file_id == earlier.file_id:
+            return found
+    if place is not None and decode(FilePlace, place.value).purged:
+        raise _purged(earlier.path)
+    kept = await tree.states_from(earlier.file_id, 1, earlier.version + 2, 1)
+    first = kept[0].version if kept else earlier.version
+    version = earlier.version + 1
+    made = Gone(
+        file_id=earlier.file_id, version=version, created_at=earlier.created_at, first=first
+    )
+    return GoneFile(earlier.path, made, 0)
+
+
+def _purged(path: str) -> NotFoundError:
+    return NotFoundError(
+        f"What {path} held was purged.", code=ErrorCode.VERSION_EXPIRED, details={"path": path}
+    )
+
+
+async def _refuse_later_change(tree: LiveTree, path: str, sequence: int) -> None:
+    """Nothing may have happened on the path since the commit."""
+    entry = tree.entry(path) or tree.expired(path)
+    later = 0 if entry is None else max(entry.commit_sequence, entry.bound)
+    if later <= sequence:
+        prefix = was_prefix(path)
+        page = await tree.reader.scan(prefix, reverse=True, limit=1)
+        later = was_key_parts(page.records[0].key)[1] if page.records else 0
+    if later <= sequence:
+        return
+    [record] = await tree.reader.get_many([log_key(later)], bodies=False)
+    head = None if record is None else log_head(record)
+    raise ConflictError(
+        f"{path} was changed by a later commit ({later}); reverse that one first.",
+        details={
+            "path": path,
+            "base_version": None,
+            "current_version": None if entry is None else entry.version,
+            "last_operation": None if head is None else head.verb,
+            "last_actor": None if head is None else head.actor,
+            "sequence": later,
+            "commit": None if head is None else f"{later}-{head.commit_id}",
+        },
+    )
