@@ -72,7 +72,7 @@ class Storage:
         for store in self._owned:
             try:
                 await store.aclose()
-            except Exception as error:  # noqa: BLE001, PERF203 - the others must be closed too
+            except Exception as error:
                 errors.append(error)
         if errors:
             raise errors[0]

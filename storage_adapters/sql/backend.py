@@ -56,4 +56,4 @@ def _parse(url: str) -> tuple[Path, Durability]:
         if value not in _DURABILITIES:
             raise InvalidInputError("durability of a SQLite URL is full or normal")
         durability = value
-    return Path(unquote(parts.path[1:])), cast(Durability, durability)
+    return Path(unquote(parts.path[1:])), cast("Durability", durability)

@@ -65,7 +65,7 @@ class GroupRunner:
         while start < len(jobs):
             try:
                 verdicts = self._group(jobs[start:])
-            except Exception as error:  # noqa: BLE001 - nobody may wait for ever
+            except Exception as error:
                 self._roll_back()
                 verdicts = [(job, _unknown(error)) for job in jobs[start:]]
             start += len(verdicts)
@@ -142,7 +142,7 @@ def _judge(transaction: Transaction, job: Job) -> Committed | BaseException | No
     else:
         try:
             batch = commit.plan(job.work)
-        except BaseException as error:  # noqa: BLE001 - whatever a plan raises is its caller's
+        except BaseException as error:
             if commit.failure is not None:
                 raise _DatabaseFailed(commit.failure) from error
             return error

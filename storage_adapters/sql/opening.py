@@ -89,7 +89,7 @@ def ensure_current(path: Path, *, create: bool = True) -> None:
     _require_sqlite()
     if _version(path, create) == SCHEMA_VERSION:
         return
-    from storage_adapters.sql.upgrading import upgrade  # noqa: PLC0415 - Alembic takes long to import
+    from storage_adapters.sql.upgrading import upgrade
 
     lock = WriteLock(path)
     try:

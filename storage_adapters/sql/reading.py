@@ -97,7 +97,7 @@ def scan(
     if span is None or limit < 1:
         return Page([])
     if delimiter:
-        from storage_adapters.sql.listing import list_children  # noqa: PLC0415 - it reads through us
+        from storage_adapters.sql.listing import list_children
 
         return (
             yield from list_children(

@@ -127,7 +127,7 @@ def _run(
     """Open, run groups until told to stop, close: the whole life of the thread."""
     try:
         connections = connect()
-    except Exception as error:  # noqa: BLE001 - it travels to whoever opens
+    except Exception as error:
         channel.call(_fail, opened, error)
         channel.call(_resolve, closed, None)
         return
