@@ -46,8 +46,8 @@ def open_storage(url: str, assets: str | None = None, *, create: bool = True) ->
     Args:
         url: Where the records live: ``memory://``, ``sqlite:///relative.db``, ``sqlite:////absolute.db``, with
             ``?durability=full|normal`` for SQLite.
-        assets: Where the assets live: ``file:///folder`` or ``memory://``. By default beside the records: for SQLite in a folder named
-            like the file with ``.assets`` behind it, created when the first asset is put.
+        assets: Where the assets live: ``file:///folder`` or ``memory://``. By default beside the records: for SQLite in a folder
+            named like the file with ``.assets`` behind it, created when the first asset is put.
         create: False refuses to create a database that is not there.
 
     Returns:
@@ -136,7 +136,7 @@ def _scheme(url: str) -> str:
     return scheme.lower()
 
 
-def _backend(group: str, url: str) -> Any:
+def _backend(group: str, url: str) -> Any:  # noqa: ANN401 - what an entry point holds
     """Return the function that opens URLs of this scheme; nothing but the scheme reaches a message."""
     scheme = _scheme(url)
     bundled = _BUNDLED[group]

@@ -6,6 +6,7 @@ Folders are walked by descriptor, and no link below the root is followed: a link
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +18,7 @@ from storage_adapters.local_files.names import TEMPORARY
 __all__ = ["FolderTree"]
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_ATTEMPTS = 20
+_ATTEMPTS = 60
 _STALE_S = 24 * 3600
 
 
@@ -45,11 +46,12 @@ class FolderTree:
                     self._folder(names[:-1], create=True) as folder,
                 ):
                     os.rename(temporary, names[-1], src_dir_fd=source, dst_dir_fd=folder)
-                    os.fsync(folder)
+                    self._sync(folder, names[-1])
                     return
             except FileNotFoundError:
                 if attempt == _ATTEMPTS - 1:
                     raise
+                time.sleep(random.uniform(0, 0.001 * attempt))  # noqa: S311 - jitter
 
     def discard_temporary(self, name: str) -> None:
         """Remove a file that will not be finished."""
@@ -116,6 +118,15 @@ class FolderTree:
             yield current
         finally:
             os.close(current)
+
+    @staticmethod
+    def _sync(folder: int, name: str) -> None:
+        """Make a new name durable, or take it back."""
+        try:
+            os.fsync(folder)
+        except OSError:
+            os.unlink(name, dir_fd=folder)
+            raise
 
     @staticmethod
     def _remove_stale(folder: int) -> None:

@@ -1,7 +1,7 @@
 """How asset keys become names of files, and back.
 
-A segment that is already percent-encoded is its own name. Any other is encoded behind ``=``, and one that is too long for a file system
-becomes ``+`` and its hash: then the ref has the hash too. Encoded names never start with either sign, so no two segments meet.
+A segment that is already percent-encoded is its own name. Any other is encoded behind ``=``, and one that is too long for a file
+system becomes ``+`` and its hash: then the ref has the hash too. Percent-encoding leaves neither sign, so no two segments meet.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from crux_workspace.errors import StorageError
 from crux_workspace.model.clocks import Clock, wall_clock_ms
@@ -26,6 +26,7 @@ from storage_adapters.local_files.names import names_of, ref_of
 
 __all__ = ["LocalFilesAssetStore"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _CHUNK_BYTES = 1 << 18
@@ -35,8 +36,8 @@ _NS_PER_MS = 1_000_000
 class LocalFilesAssetStore:
     """An `AssetStore` over a folder, shared by any number of processes of one machine.
 
-    An asset is written beside its place, synced, and renamed: it is wholly there or absent, also after a power cut. All blocking work
-    runs in threads; streams are handled a chunk at a time. The folder is created by the first put.
+    An asset is written beside its place, synced, and renamed: it is wholly there or absent, also after a power cut. All blocking
+    work runs in threads; streams are handled a chunk at a time. The folder is created by the first put.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, clock: Clock = wall_clock_ms) -> None:
@@ -161,7 +162,7 @@ class _Upload:
         self._published = False
 
     def begin(self) -> None:
-        with _reporting(self._options.key):
+        with _reporting(None):
             self._file, self._temporary = self._tree.create_temporary()
 
     def write(self, chunk: bytes) -> None:
@@ -170,31 +171,32 @@ class _Upload:
         if limit is not None and self._size > limit:
             raise AssetTooLarge(limit)
         self._digest.update(chunk)
-        with _reporting(self._options.key):
+        with _reporting(None):
             rest = memoryview(chunk)
             while rest:
                 rest = rest[os.write(self._file, rest) :]
 
     def finish(self) -> StoredAsset:
         now = self._clock()
-        with _reporting(self._options.key):
+        with _reporting(None):
             os.utime(self._file, ns=(now * _NS_PER_MS, now * _NS_PER_MS))
             os.fsync(self._file)
             self._close()
             assert self._temporary is not None  # noqa: S101 - begin came first
-            self._published = True
             self._tree.publish(self._temporary, self._names)
+            self._published = True
         ref = ref_of(self._names)
         uri = self._tree.root.joinpath(*self._names).as_uri()
         return StoredAsset(ref, uri, self._size, self._digest.hexdigest(), now)
 
     def abort(self) -> None:
-        """Leave nothing behind, whatever step was reached."""
-        self._close()
-        if self._temporary is not None:
-            self._tree.discard_temporary(self._temporary)
-        if self._published:
-            self._tree.remove(self._names)
+        """Leave nothing behind, whatever step was reached; the error that led here is the one to report."""
+        with suppress(OSError):
+            self._close()
+            if self._temporary is not None:
+                self._tree.discard_temporary(self._temporary)
+            if self._published:
+                self._tree.remove(self._names)
 
     def _close(self) -> None:
         if self._file >= 0:
@@ -202,9 +204,9 @@ class _Upload:
             self._file = -1
 
 
-async def _in_thread(work: Callable[..., T], *arguments: Any) -> T:
+async def _in_thread(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
     """Run blocking work in a thread; when cancelled, wait for it first, so that nobody uses what it still uses."""
-    task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    task = asyncio.ensure_future(asyncio.to_thread(work, *arguments, **options))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -219,13 +221,13 @@ async def _in_thread(work: Callable[..., T], *arguments: Any) -> T:
 
 
 @contextmanager
-def _reporting(ref: str) -> Iterator[None]:
-    """Turn what the file system says into the contract's words."""
+def _reporting(ref: str | None) -> Iterator[None]:
+    """Turn what the file system says into the contract's words; without a ref, a missing file is a failure too."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise AssetNotFound(ref) from error
     except OSError as error:
+        if ref is not None and isinstance(error, FileNotFoundError):
+            raise AssetNotFound(ref) from error
         raise StorageError(
             "the folder of the assets cannot be used; check disk and rights"
         ) from error

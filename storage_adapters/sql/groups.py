@@ -1,7 +1,7 @@
 """Group commit: several jobs, one transaction, every verdict after COMMIT.
 
-A job that refuses leaves no rows, so its neighbours go on. When the database itself fails, the whole transaction is rolled back and each
-job runs again in one of its own: nobody pays for a neighbour, and no savepoint is needed.
+A job that refuses leaves no rows, so its neighbours go on. When the database itself fails, the whole transaction is rolled back and
+each job runs again in one of its own: nobody pays for a neighbour, and no savepoint is needed.
 """
 
 from __future__ import annotations

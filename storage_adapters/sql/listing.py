@@ -1,7 +1,7 @@
 """Scans with a delimiter: the children of a folder, without reading what lies below each of them.
 
-The first rows are read plainly, which is all that most folders need. Where they turn out to lie deep below few children, the rest is
-found by seeking: forward by one recursive statement, backward by one statement a child.
+The first rows are read plainly, which is all that most folders need. Where they turn out to lie deep below few children, the rest
+is found by seeking: forward by one recursive statement, backward by one statement a child.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A file lock beside the database, so that processes that write take turns.
 
-SQLite's own lock is what keeps the data right; its waiters sleep and retry, and a busy writer can starve them for seconds. This one is
-only for fairness: whoever cannot have it in time goes on to SQLite's lock.
+SQLite's own lock is what keeps the data right; its waiters sleep and retry, and a busy writer can starve them for seconds. This one
+is only for fairness: whoever cannot have it in time goes on to SQLite's lock.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class WriteLock:
         if fcntl is not None:
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
-    def acquire(self, patience_s: float = _PATIENCE_S) -> bool:
+    def acquire(self, patience_s: float | None = None) -> bool:
         """Take the lock; False when it could not be had in time."""
         if self._fd < 0:
             return False
         if self._try():
             return True
         pause = _FIRST_PAUSE_S
-        give_up = time.monotonic() + patience_s
+        give_up = time.monotonic() + (_PATIENCE_S if patience_s is None else patience_s)
         while time.monotonic() < give_up:
             time.sleep(pause)
             if self._try():

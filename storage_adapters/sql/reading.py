@@ -1,7 +1,7 @@
 """Reads as *queries*: generators that yield statements and are sent their rows.
 
-A query does no I/O itself, so the same one runs in place, in a thread, or inside the writer's transaction. Each of its statements is
-drained before the next one starts: no read transaction outlives a page.
+A query does no I/O itself, so the same one runs in place, in a thread, or inside the writer's transaction. Each of its statements
+is drained before the next one starts: no read transaction outlives a page.
 """
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - the texts are put together from constants of this module
 """Every SQL text that a request runs, in one place.
 
 The texts are plain SQL for the DBAPI: importing SQLAlchemy costs more than opening a database. A test prepares each of them against
@@ -86,8 +87,10 @@ with recursive s(k) as (
   from s where k is not null)
 select k from s where k is not null limit ?7
 """
-"""The first key of each child of a folder, by seeking over what lies below it: partition, low, high, 1-based start behind the prefix,
-delimiter, the string behind the delimiter, limit."""
+"""The first key of each child of a folder, by seeking over what lies below it.
+
+Parameters: partition, low, high, 1-based start behind the prefix, delimiter, the string behind the delimiter, limit.
+"""
 
 
 def padded_count(count: int) -> int:
@@ -156,7 +159,7 @@ def any_in_ranges(count: int) -> str:
     """Text that returns the low ends of the ranges that hold a record: partition id, then `count` pairs."""
     ranges = ",".join(f"(?{2 * i + 2},?{2 * i + 3})" for i in range(count))
     return (
-        f"with r(low, high) as (values {ranges}) select low from r where exists "
+        f"with ranges(low, high) as (values {ranges}) select low from ranges where exists "
         "(select 1 from records where part = ?1 and key >= low and key < high)"
     )
 

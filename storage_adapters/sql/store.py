@@ -71,8 +71,8 @@ class SqliteRecordStore:
 
         Args:
             path: The database's file; its folder must exist.
-            durability: ``full`` makes every acknowledged commit survive a power cut; with ``normal`` the last ones may be lost then,
-                but never half of one.
+            durability: ``full`` makes every acknowledged commit survive a power cut; with ``normal`` the last ones may be lost
+                then, but never half of one.
             create: False refuses a missing file.
 
         Raises:
@@ -80,7 +80,7 @@ class SqliteRecordStore:
                 library (``RECORD_CORRUPT``).
             StateError: A newer version of the library wrote the database (``SCHEMA_OUT_OF_DATE``).
         """
-        file = Path(path).absolute()
+        file = Path(path).absolute()  # noqa: ASYNC240 - looks at no file
         writer = Writer(
             lambda: open_connections(file, durability=durability, create=create),
             name=f"crux-writer-{file.name}",

@@ -1,7 +1,7 @@
 """One transaction of the writer: what its jobs have decided so far, and the rows that wait to be written.
 
-Rows are written at the end of the group, many to a statement. A later job that asks for a key or range that waits makes them be written
-first; only `meta` is answered from memory, because every commit of a partition asks for it.
+Rows are written at the end of the group, many to a statement. A later job that asks for a key or range that waits makes them be
+written first; only `meta` is answered from memory, because every commit of a partition asks for it.
 """
 
 from __future__ import annotations
