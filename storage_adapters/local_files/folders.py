@@ -134,6 +134,7 @@ class FolderTree:
         with os.scandir(folder) as found:
             for entry in found:
                 with suppress(FileNotFoundError):
-                    age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                    # Not the modification time: that is set to the injected clock before the file is named.
+                    age = time.time() - entry.stat(follow_symlinks=False).st_ctime
                     if age > _STALE_S:
                         os.unlink(entry.name, dir_fd=folder)

@@ -1,7 +1,7 @@
 """The writer: one thread per store that owns the writing connection, and its side on the loop.
 
-The loop appends jobs to a list and hands the list over once per tick, so that everything that became ready in one tick is one group.
-One queue put goes out and one `call_soon_threadsafe` comes back, whatever the size of the group. A cancelled task cancels only its
+The loop appends jobs to a list and hands the list over once per tick: everything that became ready in one tick is one group. One
+queue put goes out and one `call_soon_threadsafe` comes back, whatever the size of the group. A cancelled task cancels only its
 future: what was handed over is committed, or refused, as if nobody had left.
 """
 

@@ -1,3 +1,4 @@
+# ruff: noqa: ASYNC240 - tests may look at files
 """Assets as files: whole or absent, and never outside their folder."""
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ async def test_planted_links_are_not_followed(
     with pytest.raises(StorageError):
         await store.put(b"x", _options("link/new"))
     assert [info.ref for info in (await store.list("", limit=9)).assets] == ["a/b"]
-    assert os.listdir(outside) == ["secret"]
+    assert [f.name for f in outside.iterdir()] == ["secret"]
 
 
 async def test_puts_and_deletes_beside_each_other_agree(store: LocalFilesAssetStore) -> None:

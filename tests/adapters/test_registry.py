@@ -1,3 +1,4 @@
+# ruff: noqa: ASYNC240 - tests may look at files
 """Storage by URL."""
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ async def _outcome(store: RecordStore, batch: Batch) -> tuple[Any, ...]:
 async def _pages(store: RecordStore, prefix: str, **options: Any) -> list[Any]:
     """Every record and prefix of all pages, in order, however the store cuts its pages."""
     found: list[Any] = []
-    at = None
+    at: Any = None
     at_end = options.get("reverse", False)
     side = "before" if at_end else "after"
     for _ in range(500):

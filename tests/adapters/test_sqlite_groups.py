@@ -250,7 +250,7 @@ async def test_reads_go_on_while_the_writer_is_busy(
         return batch
 
     task = asyncio.ensure_future(sqlite.commit_planned(PART, slow))
-    while not entered.is_set():
+    while not entered.is_set():  # noqa: ASYNC110 - set by another thread
         await asyncio.sleep(0.001)
     (record,) = await sqlite.get_many(PART, ["head\x01a\x01"])
     assert record is not None

@@ -1,3 +1,4 @@
+# ruff: noqa: ASYNC240 - tests may look at files
 """Whose store it is, and what it leaves behind."""
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ def _threads() -> set[str]:
     return {thread.name for thread in threading.enumerate()}
 
 
+def _open_files(fds: Path) -> list[str]:
+    return sorted(str(f.readlink()) for f in fds.iterdir() if f.exists())
+
+
 def _settled_threads(expected: set[str]) -> set[str]:
     deadline = time.monotonic() + 5
     while _threads() - expected and time.monotonic() < deadline:
@@ -42,13 +47,13 @@ async def test_a_closed_store_leaves_no_threads_and_no_open_files(path: Path, wr
         await store.commit_planned(PART, writing.plan("a"))  # lazy imports open files
         await store.scan(PART, "", limit=10, filter=Contains(b"x"))
     assert _settled_threads(threads) == set()
-    before = sorted(os.readlink(f) for f in fds.iterdir() if f.exists())
+    before = _open_files(fds)
     for _ in range(3):
         async with await SqliteRecordStore.open(path) as store:
             await store.commit_planned(PART, writing.plan("a"))
             await store.scan(PART, "", limit=10, filter=Contains(b"x"))
     assert _settled_threads(threads) == set()
-    assert sorted(os.readlink(f) for f in fds.iterdir() if f.exists()) == before
+    assert _open_files(fds) == before
 
 
 async def test_closing_waits_for_commits_in_flight(path: Path, writing: Any, audit: Any) -> None:
@@ -128,7 +133,7 @@ async def test_a_forked_child_is_refused(sqlite: SqliteRecordStore, writing: Any
             status = 0 if refused.code == ErrorCode.FORKED else 2
         finally:
             os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0  # noqa: ASYNC222 - it is gone at once
     assert (await sqlite.commit_planned(PART, writing.plan("b"))).sequence == 2
 
 
