@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from importlib import import_module
-from importlib.metadata import entry_points
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.storage.assets import AssetStore
 from crux_workspace.storage.bundle import OpenedRecords, Storage
 from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["StorageOpening", "memory_assets_backend", "memory_backend", "open_storage"]
 
@@ -124,6 +126,13 @@ async def _open_assets(url: str) -> AssetStore:
     return await backend(url)
 
 
+def _discovered(group: str) -> dict[str, EntryPoint]:
+    """Return the backends that other packages offer; looking for them costs more than opening a database."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
 def _require_bare(url: str) -> None:
     if url.split("://", 1)[1].strip("/"):
         raise InvalidInputError("memory:// takes neither a path nor options")
@@ -143,7 +152,7 @@ def _backend(group: str, url: str) -> Any:  # noqa: ANN401 - what an entry point
     if scheme in bundled:
         module, _, name = bundled[scheme].partition(":")
         return getattr(import_module(module), name)
-    others = {entry.name: entry for entry in entry_points(group=group)}
+    others = _discovered(group)
     if scheme in others:
         return others[scheme].load()
     what = "records" if group == _RECORDS else "assets"

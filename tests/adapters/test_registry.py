@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,11 @@ OPTIONS = PutOptions(key="p/1", mime_type="text/plain")
 
 async def third_party(url: str, *, create: bool) -> OpenedRecords:
     return OpenedRecords(MemoryRecordStore())
+
+
+class _Entry:
+    def load(self) -> Any:
+        return third_party
 
 
 async def test_a_sqlite_storage_keeps_assets_beside_its_file(
@@ -110,10 +114,9 @@ async def test_a_missing_file_can_be_refused(tmp_path: Path) -> None:
 
 
 async def test_third_parties_come_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(*, group: str) -> list[Any]:
-        return [EntryPoint("theirs", f"{__name__}:third_party", group)]
+    def found(group: str) -> dict[str, Any]:
+        return {"theirs": _Entry()} if group == "crux_workspace.storage" else {}
 
-    monkeypatch.setattr(registry, "entry_points", found)
-    monkeypatch.setattr(EntryPoint, "load", lambda self: third_party)
+    monkeypatch.setattr(registry, "_discovered", found)
     async with open_storage("theirs://x") as opened:
         assert opened.assets is None
