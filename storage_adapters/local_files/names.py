@@ -1,7 +1,8 @@
 """How asset keys become names of files, and back.
 
-A segment that is already percent-encoded is its own name. Any other is encoded behind ``=``, and one that is too long for a file
-system becomes ``+`` and its hash: then the ref has the hash too. Percent-encoding leaves neither sign, so no two segments meet.
+A segment that is already percent-encoded is its own name. Any other is encoded behind ``=``, dots that would lead elsewhere too, and
+one that is too long for a file system becomes ``+`` and its hash: then the ref has the hash too. Percent-encoding leaves neither
+sign, so no two segments meet.
 """
 
 from __future__ import annotations
@@ -26,13 +27,11 @@ def names_of(key: str) -> list[str]:
     """Return the names of the folders and the file of a key or ref.
 
     Raises:
-        InvalidInputError: The key could lead out of the folder, or is empty.
+        InvalidInputError: The key is absolute, or has an empty segment or a NUL.
     """
     segments = key.split("/")
-    if "\0" in key or any(segment in ("", ".", "..") for segment in segments):
-        raise InvalidInputError(
-            "an asset key has non-empty segments separated by '/', none of them '.' or '..'"
-        )
+    if "\0" in key or "" in segments:
+        raise InvalidInputError("an asset key has non-empty segments separated by '/', without NUL")
     return [_name(segment) for segment in segments]
 
 
@@ -49,6 +48,8 @@ def ref_of(names: list[str]) -> str:
 def _name(segment: str) -> str:
     if _HASHED.fullmatch(segment):
         return segment
+    if segment in (".", ".."):
+        return "=" + segment.replace(".", "%2E")
     name = segment
     if quote(unquote(segment), safe="") != segment:
         name = "=" + quote(segment, safe="")
