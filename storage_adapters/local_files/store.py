@@ -182,7 +182,7 @@ class _Upload:
             os.utime(self._file, ns=(now * _NS_PER_MS, now * _NS_PER_MS))
             os.fsync(self._file)
             self._close()
-            assert self._temporary is not None  # noqa: S101 - begin came first
+            assert self._temporary is not None
             self._tree.publish(self._temporary, self._names)
             self._published = True
         ref = ref_of(self._names)

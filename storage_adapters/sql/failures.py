@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from crux_workspace.errors import ErrorCode, StorageError, WorkspaceError
+from crux_workspace.errors import ErrorCode, StateError, StorageError, WorkspaceError
 from crux_workspace.storage.records import BatchTooLarge, StoreError
 
-__all__ = ["is_busy", "is_io_error", "translated"]
+__all__ = ["closed_error", "is_busy", "is_refused", "translated"]
 
 _MESSAGES: dict[int, tuple[ErrorCode, str]] = {
     sqlite3.SQLITE_BUSY: (
@@ -55,9 +55,9 @@ def is_busy(error: BaseException | None) -> bool:
     return _primary(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def is_io_error(error: BaseException) -> bool:
-    """Tell whether the disk failed, so that a COMMIT may or may not have been made."""
-    return _primary(error) == sqlite3.SQLITE_IOERR
+def is_refused(error: BaseException) -> bool:
+    """Tell whether a COMMIT that failed so was certainly not made; after a failure of the disk nobody knows."""
+    return is_busy(error) or _primary(error) == sqlite3.SQLITE_FULL
 
 
 def translated(error: Exception) -> WorkspaceError | StoreError:
@@ -73,3 +73,8 @@ def translated(error: Exception) -> WorkspaceError | StoreError:
         ours = StorageError("the database refused the statement; nothing was written")
     ours.__cause__ = error
     return ours
+
+
+def closed_error() -> StateError:
+    """Return the error of every call after `aclose`."""
+    return StateError("the storage is closed", code=ErrorCode.WORKSPACE_CLOSED)

@@ -20,7 +20,7 @@ from crux_workspace.storage.records import (
     StoreError,
 )
 from storage_adapters.sql.committing import Commit
-from storage_adapters.sql.failures import is_busy, is_io_error, translated
+from storage_adapters.sql.failures import is_busy, is_refused, translated
 from storage_adapters.sql.locking import WriteLock
 from storage_adapters.sql.transaction import Transaction
 
@@ -86,9 +86,10 @@ class GroupRunner:
         for job in jobs:
             verdicts += self._group([job])
             verdict = verdicts[-1][1]
-            if isinstance(verdict, Exception) and is_busy(verdict.__cause__):
+            if isinstance(verdict, BaseException) and is_busy(verdict.__cause__):
                 # Waiting for the lock again for each of the others would take minutes.
-                verdicts += [(other, verdict) for other in jobs[len(verdicts) :]]
+                cause = verdict.__cause__
+                verdicts += [(other, _verdict(cause)) for other in jobs[len(verdicts) :]]
                 break
         return verdicts
 
@@ -116,7 +117,7 @@ class GroupRunner:
             self._connection.execute("commit")
         except sqlite3.Error as error:
             self._roll_back()
-            if not is_io_error(error):
+            if is_refused(error):
                 raise _DatabaseFailed(error) from error
             return [(job, _unknown(error)) for job, _ in verdicts]
         return verdicts
@@ -145,7 +146,7 @@ def _judge(transaction: Transaction, job: Job) -> Committed | BaseException | No
         except BaseException as error:
             if commit.failure is not None:
                 raise _DatabaseFailed(commit.failure) from error
-            return error
+            return _raisable(error)
         if commit.failure is not None:
             raise _DatabaseFailed(commit.failure)
     try:
@@ -154,7 +155,14 @@ def _judge(transaction: Transaction, job: Job) -> Committed | BaseException | No
         return refusal
 
 
-def _verdict(error: Exception) -> BaseException:
+def _raisable(error: BaseException) -> BaseException:
+    """Return what a future can hold: it refuses StopIteration."""
+    return (
+        RuntimeError("a plan raised StopIteration") if isinstance(error, StopIteration) else error
+    )
+
+
+def _verdict(error: BaseException | None) -> BaseException | None:
     if isinstance(error, sqlite3.Error | OverflowError):
         return translated(error)
     return error

@@ -25,6 +25,7 @@ Durability = Literal["full", "normal"]
 
 BUSY_TIMEOUT_S = 30.0
 _CHECKPOINT_PAGES = 4000
+_LARGEST_IDLE_WAL_BYTES = 64 << 20
 _CACHED_STATEMENTS = 256
 _OLDEST_SQLITE = (3, 38, 0)
 
@@ -73,6 +74,7 @@ def open_connections(path: Path, *, durability: Durability, create: bool) -> Con
         opened.append(writer)
         writer.execute(f"pragma synchronous = {durability}")
         writer.execute(f"pragma wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        writer.execute(f"pragma journal_size_limit = {_LARGEST_IDLE_WAL_BYTES}").fetchall()
         reader = connect(path, "rw", timeout_s=0)
         opened.append(reader)
         reader.execute("pragma query_only = 1")

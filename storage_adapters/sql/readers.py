@@ -9,14 +9,14 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 from urllib.parse import quote
 
 import aiosqlite
 
-from storage_adapters.sql.failures import is_busy, translated
+from storage_adapters.sql.failures import closed_error, is_busy, translated
 from storage_adapters.sql.opening import BUSY_TIMEOUT_S
-from storage_adapters.sql.reading import Query, run
+from storage_adapters.sql.reading import Query, Row, run
 
 __all__ = ["Readers"]
 
@@ -31,6 +31,7 @@ class Readers:
         self._in_place = in_place
         self._thread: aiosqlite.Connection | None = None
         self._opening = asyncio.Lock()
+        self._closed = False
 
     async def near(self, query: Callable[[], Query[T]]) -> T:
         """Run a small query in place; in the thread when the database is busy."""
@@ -49,15 +50,18 @@ class Readers:
             request = next(steps)
             while True:
                 rows = await connection.execute_fetchall(*request)
-                request = steps.send([tuple(row) for row in rows])
+                request = steps.send(cast("list[Row]", rows))
         except StopIteration as stop:
             value: T = stop.value
             return value
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:
+            if self._closed:
+                raise closed_error() from error
             raise translated(error) from error
 
     async def aclose(self) -> None:
         """Close the thread's connection; the one in place belongs to the writer."""
+        self._closed = True
         async with self._opening:
             connection, self._thread = self._thread, None
             if connection is not None:
@@ -65,6 +69,8 @@ class Readers:
 
     async def _open(self) -> aiosqlite.Connection:
         async with self._opening:
+            if self._closed:
+                raise closed_error()
             if self._thread is None:
                 self._thread = await aiosqlite.connect(
                     f"file:{quote(str(self._path.absolute()))}?mode=rw",

@@ -22,7 +22,7 @@ from crux_workspace.storage.records import (
 )
 from storage_adapters.sql import reading
 from storage_adapters.sql.committing import CAPABILITIES
-from storage_adapters.sql.failures import translated
+from storage_adapters.sql.failures import closed_error, translated
 from storage_adapters.sql.opening import Durability, open_connections
 from storage_adapters.sql.readers import Readers
 from storage_adapters.sql.writer import Writer
@@ -111,7 +111,8 @@ class SqliteRecordStore:
     ) -> list[Record | None]:
         """See `RecordStore.get_many`; one statement in place, so one snapshot."""
         self._check()
-        return await self._readers.near(lambda: reading.get_many(partition, keys, bodies=bodies))
+        query = self._readers.near if len(keys) <= _NEAR_RECORDS else self._readers.far
+        return await query(lambda: reading.get_many(partition, keys, bodies=bodies))
 
     async def scan(
         self,
@@ -193,7 +194,7 @@ class SqliteRecordStore:
                 code=ErrorCode.FORKED,
             )
         if self._closing:
-            raise StateError("the storage is closed", code=ErrorCode.WORKSPACE_CLOSED)
+            raise closed_error()
         if asyncio.get_running_loop() is not self._loop:
             raise _wrong_loop()
 

@@ -92,7 +92,7 @@ class Transaction:
     def create(self, name: str, state: PartitionState) -> int:
         """Create the partition of a first commit."""
         part = self.connection.execute(statements.NEW_PARTITION, (name,)).lastrowid
-        assert part is not None  # noqa: S101 - an insert has a row id
+        assert part is not None
         state.id = part
         return part
 

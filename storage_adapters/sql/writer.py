@@ -105,7 +105,7 @@ class Writer:
     def _deliver(self, verdicts: list[Verdict]) -> None:
         self._handed_over -= len(verdicts)
         for job, verdict in verdicts:
-            if job.future.cancelled():
+            if job.future.done():  # cancelled
                 continue
             if isinstance(verdict, BaseException):
                 job.future.set_exception(verdict)
@@ -151,3 +151,4 @@ def _resolve(future: asyncio.Future[T], value: T) -> None:
 def _fail(future: asyncio.Future[T], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
+        future.exception()  # whoever opened may be gone; that is no reason to complain

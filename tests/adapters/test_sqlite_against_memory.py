@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ from crux_workspace.model.changes import Change
 from crux_workspace.storage import (
     Batch,
     CeilingExceeded,
+    Committed,
     Contains,
     MemoryRecordStore,
+    Plan,
     PreconditionFailed,
     Put,
+    Reader,
     RecordStore,
     Take,
 )
@@ -121,6 +125,61 @@ async def test_random_commits_and_scans_agree(tmp_path: Path, seed: int) -> None
         for count in (0, 1, 2, 3, 64, 65, 200):
             asked = keys[:count]
             assert await sqlite.get_many(PART, asked) == await memory.get_many(PART, asked)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_plans_of_one_group_see_and_do_what_they_would_one_by_one(
+    tmp_path: Path, seed: int
+) -> None:
+    memory = MemoryRecordStore()
+
+    def plan_of(number: int, seen: list[Any]) -> Plan:
+        async def plan(reader: Reader) -> Batch:
+            rng = random.Random(seed * 1000 + number)  # noqa: S311 - a seeded test
+            keys = [_key(rng) for _ in range(3)]
+            meta, *rest = await reader.get_many([META_KEY, *keys], bodies=rng.random() < 0.5)
+            seen.append((meta, rest))
+            if rng.random() < 0.4:
+                seen.append(await reader.get_many(keys[::-1]))
+            if rng.random() < 0.2:
+                seen.append(await reader.scan("head\x01", limit=50, bodies=True, delimiter="\x02"))
+            if rng.random() < 0.1:
+                raise LookupError(number)
+            held = {r.key: r.revision for r in rest if r is not None}
+            incarnation = None if meta is None else decode_meta(meta.value).incarnation
+            return _batch(rng, number + 1, held, incarnation)
+
+        return plan
+
+    async with await SqliteRecordStore.open(tmp_path / "r.db", durability="normal") as sqlite:
+        committed = 0
+        for start in range(0, 120, 12):
+            numbers = range(start, start + 12)
+            one: list[Any] = []
+            other: list[Any] = []
+            expected: list[Any] = []
+            for number in numbers:
+                if number % 40 == 39:
+                    await memory.drop(PART)
+                    expected.append(None)
+                    continue
+                call = memory.commit_planned(PART, plan_of(number, one))
+                expected += await asyncio.gather(call, return_exceptions=True)
+            done = await asyncio.gather(
+                *(
+                    sqlite.drop(PART)
+                    if number % 40 == 39
+                    else sqlite.commit_planned(PART, plan_of(number, other))
+                    for number in numbers
+                ),
+                return_exceptions=True,
+            )
+            assert list(map(repr, done)) == list(map(repr, expected))
+            committed += sum(isinstance(verdict, Committed) for verdict in done)
+            assert other == one
+            whole = await memory.scan(PART, "", limit=10_000, bodies=True)
+            assert await sqlite.scan(PART, "", limit=10_000, bodies=True) == whole
+        assert committed > 30
 
 
 async def test_deep_folders_are_listed_by_seeking(tmp_path: Path) -> None:

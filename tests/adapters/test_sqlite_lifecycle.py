@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from crux_workspace.errors import ErrorCode, StateError, StorageError
-from crux_workspace.storage import Contains
+from crux_workspace.storage import Contains, Page
 from storage_adapters.sql import SqliteRecordStore, readers
 from storage_adapters.sql.locking import WriteLock
 
@@ -183,3 +183,17 @@ async def test_an_abandoned_file_lock_only_costs_patience(
         assert (await store.commit_planned(PART, writing.plan("a"))).sequence == 1
         lock.release()
         lock.close()
+
+
+async def test_reads_that_closing_overtakes_are_answered_or_refused(path: Path) -> None:
+    for ticks in range(6):
+        threads = _threads()
+        store = await SqliteRecordStore.open(path)
+        task = asyncio.ensure_future(store.scan(PART, "", limit=10, filter=Contains(b"x")))
+        for _ in range(ticks):
+            await asyncio.sleep(0.0005)
+        await store.aclose()
+        (answer,) = await asyncio.gather(task, return_exceptions=True)
+        refused = isinstance(answer, StateError) and answer.code == ErrorCode.WORKSPACE_CLOSED
+        assert refused or answer == Page([])
+        assert _settled_threads(threads) == set()
