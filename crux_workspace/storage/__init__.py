@@ -1,1 +1,65 @@
 """Contracts that stores implement, and the in-memory reference stores."""
+
+from crux_workspace.storage.assets import (
+    AssetInfo,
+    AssetNotFound,
+    AssetPage,
+    AssetStore,
+    AssetTooLarge,
+    PutOptions,
+    StoredAsset,
+)
+from crux_workspace.storage.bundle import OpenedRecords, Storage, memory_storage, storage
+from crux_workspace.storage.capabilities import StoreCapabilities
+from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
+from crux_workspace.storage.records import (
+    Batch,
+    BatchTooLarge,
+    CeilingExceeded,
+    Committed,
+    Contains,
+    OutcomeUnknown,
+    Page,
+    PartitionPage,
+    Plan,
+    PreconditionFailed,
+    Put,
+    Reader,
+    Record,
+    RecordStore,
+    StoreError,
+    Take,
+)
+
+__all__ = [
+    "AssetInfo",
+    "AssetNotFound",
+    "AssetPage",
+    "AssetStore",
+    "AssetTooLarge",
+    "Batch",
+    "BatchTooLarge",
+    "CeilingExceeded",
+    "Committed",
+    "Contains",
+    "MemoryAssetStore",
+    "MemoryRecordStore",
+    "OpenedRecords",
+    "OutcomeUnknown",
+    "Page",
+    "PartitionPage",
+    "Plan",
+    "PreconditionFailed",
+    "Put",
+    "PutOptions",
+    "Reader",
+    "Record",
+    "RecordStore",
+    "Storage",
+    "StoreCapabilities",
+    "StoreError",
+    "StoredAsset",
+    "Take",
+    "memory_storage",
+    "storage",
+]

@@ -1,0 +1,244 @@
+"""One commit inside the writer's transaction: plan it, judge it, and let its rows wait.
+
+Everything that can refuse happens before the first row is decided on, so a refused commit leaves nothing to take back.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from crux_workspace.errors import ErrorCode, InternalError, StorageError
+from crux_workspace.storage.capabilities import StoreCapabilities
+from crux_workspace.storage.layout import (
+    META_KEY,
+    Meta,
+    advance,
+    check_size,
+    decode_meta,
+    encode_meta,
+    judge_ceilings,
+    judge_identity,
+    log_rows,
+    resolve_key,
+)
+from crux_workspace.storage.records import (
+    Batch,
+    Committed,
+    Contains,
+    Page,
+    Plan,
+    PreconditionFailed,
+    Put,
+    Record,
+    Take,
+)
+from storage_adapters.sql import statements
+from storage_adapters.sql.judging import judge_empty, judge_expected, judge_quiet
+from storage_adapters.sql.reading import Query, scan
+from storage_adapters.sql.transaction import PartitionState, Transaction
+
+__all__ = ["CAPABILITIES", "Commit"]
+
+T = TypeVar("T")
+
+CAPABILITIES = StoreCapabilities(
+    search=True, plans_under_lock=True, multi_process=True, durable=True
+)
+
+
+class Commit:
+    """A commit in the making; to its plan it is the `Reader`, whose awaits never suspend."""
+
+    __slots__ = ("_known", "_name", "_state", "_transaction", "failure")
+
+    def __init__(self, transaction: Transaction, name: str) -> None:
+        self._transaction = transaction
+        self._name = name
+        self._state: PartitionState = transaction.enter(name)
+        self._known: dict[str, tuple[Any, ...] | None] = {}
+        self.failure: sqlite3.Error | None = None
+        """An error of the database that the plan met, whatever it made of it."""
+
+    async def get_many(self, keys: Sequence[str], *, bodies: bool = True) -> list[Record | None]:
+        """See `Reader.get_many`."""
+        try:
+            self._read(keys, bodies)
+        except sqlite3.Error as error:
+            self.failure = error
+            raise
+        known = self._known
+        return [
+            self._record(known[key], bodies) if key != META_KEY else self._meta() for key in keys
+        ]
+
+    async def scan(
+        self,
+        prefix: str,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        reverse: bool = False,
+        limit: int,
+        bodies: bool = False,
+        delimiter: str | None = None,
+        filter: Contains | None = None,
+    ) -> Page:
+        """See `Reader.scan`."""
+        query = scan(
+            self._name,
+            prefix,
+            after=after,
+            before=before,
+            reverse=reverse,
+            limit=limit,
+            bodies=bodies,
+            delimiter=delimiter,
+            filter=filter,
+        )
+        try:
+            if self._state.waiting or self._state.meta_waits:
+                self._transaction.flush()
+            return self._run(query)
+        except sqlite3.Error as error:
+            self.failure = error
+            raise
+
+    def plan(self, plan: Plan) -> Batch:
+        """Drive the plan to its batch; it may await nothing but this reader."""
+        steps = plan(self).__await__()
+        try:
+            next(steps)
+        except StopIteration as stop:
+            batch: Batch = stop.value
+            return batch
+        steps.close()
+        raise InternalError("a plan awaited something else than its reader")
+
+    def apply(self, batch: Batch) -> Committed:
+        """Judge the batch and let its rows wait.
+
+        Raises:
+            PreconditionFailed: An expectation does not hold.
+            CeilingExceeded: A counter would pass its ceiling.
+            BatchTooLarge: The batch passes a ceiling of the store.
+        """
+        check_size(batch, CAPABILITIES)
+        self._read((), bodies=False)
+        meta = self._state.meta
+        judge_identity(meta, batch)
+        after = advance(meta, batch)
+        puts = {resolve_key(put.key, after.sequence): put for put in batch.puts}
+        sources = [put.body.key for put in batch.puts if isinstance(put.body, Take)]
+        self._read({*batch.expect, *batch.deletes, *puts, *sources}, bodies=False)
+        judge_expected(self._known, meta, batch)
+        for source in sources:
+            if source != META_KEY and self._known[source] is None:
+                raise PreconditionFailed("revision", source)
+        if batch.expect_empty:
+            judge_empty(self._transaction, self._state, batch)
+        if batch.expect_quiet:
+            judge_quiet(self._transaction, self._state, batch)
+        judge_ceilings(meta, batch)
+        self._write(batch, puts, (after.sequence, after.at))
+        self._state.meta = after
+        self._state.meta_waits = True
+        return Committed(after.sequence, after.at)
+
+    def _run(self, query: Query[T]) -> T:
+        try:
+            request = next(query)
+            while True:
+                request = query.send(self._transaction.rows(*request))
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+
+    def _read(self, keys: Collection[str], bodies: bool) -> None:
+        """Get to know keys; with `bodies`, also the bodies of keys known without."""
+        known, state = self._known, self._state
+        missing = [
+            key
+            for key in keys
+            if key != META_KEY
+            and (key not in known or (bodies and (row := known[key]) and row[5] and row[2] is None))
+        ]
+        if missing and state.waiting and state.touches(missing):
+            self._transaction.flush()
+        ask = missing if state.meta_known else [*missing, META_KEY]
+        if state.id is not None and ask:
+            for row in self._select(state.id, ask, bodies):
+                known[row[0]] = row
+        for key in missing:
+            known.setdefault(key, None)
+        if not state.meta_known:
+            row = known.get(META_KEY)
+            state.meta = None if row is None else _meta_of(row[1])
+            state.meta_known = True
+
+    def _select(self, part: int, keys: list[str], bodies: bool) -> list[tuple[Any, ...]]:
+        count = len(keys)
+        if count > statements.MAX_LISTED:
+            text = statements.read_known(None, bodies=bodies)
+            return self._transaction.rows(text, (part, json.dumps(keys, ensure_ascii=False)))
+        padding = keys[:1] * (statements.padded_count(count) - count)
+        text = statements.read_known(count + len(padding), bodies=bodies)
+        return self._transaction.rows(text, (part, *keys, *padding))
+
+    def _meta(self) -> Record | None:
+        meta = self._state.meta
+        if meta is None:
+            return None
+        return Record(META_KEY, encode_meta(meta), None, meta.sequence, meta.at)
+
+    @staticmethod
+    def _record(row: tuple[Any, ...] | None, bodies: bool) -> Record | None:
+        if row is None:
+            return None
+        return Record(row[0], row[1], row[2] if bodies else None, row[3], row[4])
+
+    def _write(self, batch: Batch, puts: dict[str, Put], stamp: tuple[int, int]) -> None:
+        transaction, state, known = self._transaction, self._state, self._known
+        part = state.id if state.id is not None else transaction.create(self._name, state)
+        deletes = [key for key in dict.fromkeys(batch.deletes) if known[key] and key not in puts]
+        held = {row[5] for key in (*deletes, *puts) if (row := known[key]) and row[5]}
+        kept: set[int] = set()
+        for key, put in puts.items():
+            body = self._body(put.body, held, kept)
+            transaction.put(state, part, key, stamp, put.value, body)
+        for key in deletes:
+            transaction.delete(state, part, key)
+        transaction.free(held - kept)
+        for key, value, data in log_rows(batch, stamp[0]):
+            body = None if data is None else transaction.new_body(data)
+            transaction.put(state, part, key, stamp, value, body)
+
+    def _body(self, body: bytes | Take | None, held: set[int], kept: set[int]) -> int | None:
+        """Return the id of a put's body; a taken one moves, unless it has another owner."""
+        if body is None:
+            return None
+        if not isinstance(body, Take):
+            return self._transaction.new_body(body)
+        row = self._known.get(body.key)
+        taken: int | None = None if row is None else row[5]
+        if taken is None:
+            return None
+        if taken in held and taken not in kept:
+            kept.add(taken)
+            return taken
+        ((data,),) = self._transaction.rows(statements.BODY, (taken,))
+        return self._transaction.new_body(data)
+
+
+def _meta_of(value: bytes) -> Meta:
+    try:
+        return decode_meta(value)
+    except msgspec.DecodeError as error:
+        raise StorageError(
+            "the record that heads a namespace cannot be read; restore the database from a backup",
+            code=ErrorCode.RECORD_CORRUPT,
+        ) from error

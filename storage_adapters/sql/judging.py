@@ -1,0 +1,86 @@
+"""The expectations that need the database: revisions, empty ranges, quiet paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crux_workspace.model.changes import Change
+from crux_workspace.storage.layout import (
+    LOG_PREFIX,
+    META_KEY,
+    Meta,
+    decode_changes,
+    decode_log,
+    is_log_head,
+    log_key,
+    prefix_end,
+    quiet_violation,
+)
+from crux_workspace.storage.records import Batch, PreconditionFailed
+from storage_adapters.sql import statements
+from storage_adapters.sql.transaction import PartitionState, Transaction
+
+__all__ = ["judge_empty", "judge_expected", "judge_quiet"]
+
+_RANGES_PER_STATEMENT = 32
+_REVISION = 3
+
+
+def judge_expected(
+    known: Mapping[str, tuple[Any, ...] | None], meta: Meta | None, batch: Batch
+) -> None:
+    """Refuse a batch whose keys have other revisions than it expects."""
+    for key, revision in batch.expect.items():
+        if key == META_KEY:
+            actual = 0 if meta is None else meta.sequence
+        else:
+            row = known[key]
+            actual = 0 if row is None else row[_REVISION]
+        if actual != revision:
+            raise PreconditionFailed("revision", key)
+
+
+def judge_empty(transaction: Transaction, state: PartitionState, batch: Batch) -> None:
+    """Refuse a batch when one of the ranges it expects to be empty is not."""
+    if state.id is None:
+        return
+    ranges = batch.expect_empty
+    if state.waiting and any(state.touches_range(low, high) for low, high in ranges):
+        transaction.flush()
+    for start in range(0, len(ranges), _RANGES_PER_STATEMENT):
+        chunk = ranges[start : start + _RANGES_PER_STATEMENT]
+        padding = chunk[:1] * (statements.padded_count(len(chunk)) - len(chunk))
+        parameters = [bound for low_high in (*chunk, *padding) for bound in low_high]
+        text = statements.any_in_ranges(len(chunk) + len(padding))
+        for (low,) in transaction.rows(text, (state.id, *parameters)):
+            raise PreconditionFailed("empty", low)
+    if state.meta_waits and any(low <= META_KEY < high for low, high in ranges):
+        raise PreconditionFailed("empty", META_KEY)
+
+
+def judge_quiet(transaction: Transaction, state: PartitionState, batch: Batch) -> None:
+    """Refuse a batch when a commit since `quiet_since` touched one of its paths, or is no longer in the log."""
+    since = batch.quiet_since or 0
+    last = 0 if state.meta is None else state.meta.sequence
+    if since >= last:
+        return
+    if state.waiting:
+        transaction.flush()
+    end = prefix_end(LOG_PREFIX)
+    rows = transaction.rows(statements.LOG_SINCE, (state.id, log_key(since + 1), end))
+    expected = since + 1
+    for key, value, body in rows:
+        changes: list[Change] = []
+        if is_log_head(key):
+            if key != log_key(expected):
+                break
+            expected += 1
+            changes = decode_log(value).inline_changes()
+        if body is not None:
+            changes.extend(decode_changes(body))
+        touched = quiet_violation(changes, batch.expect_quiet)
+        if touched is not None:
+            raise PreconditionFailed("quiet", touched)
+    if expected <= last:
+        raise PreconditionFailed("quiet", batch.expect_quiet[0][0])

@@ -1,0 +1,132 @@
+"""Scans with a delimiter: the children of a folder, without reading what lies below each of them.
+
+The first rows are read plainly, which is all that most folders need. Where they turn out to lie deep below few children, the rest
+is found by seeking: forward by one recursive statement, backward by one statement a child.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from crux_workspace.storage.layout import prefix_end
+from crux_workspace.storage.records import Contains, Page, Record
+from storage_adapters.sql import statements
+from storage_adapters.sql.reading import FIRST_BEHIND, Query, Row, get_many
+
+__all__ = ["list_children"]
+
+_FIRST_ROWS = 32
+_MOST_ROWS = 512
+
+
+@dataclass(slots=True)
+class _Children:
+    """The children found so far, in scan order: one row more than the limit tells that there is a next page."""
+
+    prefix: str
+    delimiter: str
+    limit: int
+    names: list[str] = field(default_factory=list)
+    rows: dict[str, Row] = field(default_factory=dict)
+    folded: set[str] = field(default_factory=set)
+
+    def common(self, key: str) -> str | None:
+        """The common prefix that `key` folds into, None for a child of its own."""
+        cut = key.find(self.delimiter, len(self.prefix))
+        return None if cut < 0 else key[: cut + len(self.delimiter)]
+
+    def add(self, key: str, row: Row | None) -> None:
+        """Take one key of the range."""
+        common = self.common(key)
+        name = key if common is None else common
+        if self.names and self.names[-1] == name:
+            return
+        self.names.append(name)
+        if common is not None:
+            self.folded.add(common)
+        elif row is not None:
+            self.rows[key] = row
+
+    @property
+    def full(self) -> bool:
+        return len(self.names) > self.limit
+
+
+def list_children(
+    partition: str,
+    prefix: str,
+    span: tuple[str, str | bytes],
+    delimiter: str,
+    reverse: bool,
+    limit: int,
+    bodies: bool,
+    filter: Contains | None,
+) -> Query[Page]:
+    """Read one page of a scan with a delimiter; see `RecordStore.scan`."""
+    children = _Children(prefix, delimiter, limit)
+    yield from _collect(children, partition, span, reverse, bodies or filter is not None)
+    names = children.names[:limit]
+    missing = [n for n in names if n not in children.folded and n not in children.rows]
+    found = yield from get_many(partition, missing, bodies=bodies or filter is not None)
+    records = {name: Record(*row) for name, row in children.rows.items()}
+    records.update((record.key, record) for record in found if record is not None)
+    chosen = [records[name] for name in names if name in records]
+    if filter is not None:
+        chosen = [_shown(record, bodies) for record in chosen if _passes(record, filter)]
+    prefixes = [name for name in names if name in children.folded]
+    return Page(chosen, prefixes, names[-1] if children.full else None)
+
+
+def _collect(
+    children: _Children, partition: str, span: tuple[str, str | bytes], reverse: bool, bodies: bool
+) -> Query[None]:
+    low, high = span
+    wanted = _FIRST_ROWS
+    text = statements.page(bodies=bodies, contains=False, reverse=reverse)
+    seekable = not reverse and prefix_end(children.delimiter) is not None
+    while not children.full:
+        before = len(children.names)
+        rows: list[Row] = yield text, (partition, low, high, wanted)
+        for row in rows:
+            children.add(row[0], row)
+        if len(rows) < wanted:
+            return
+        last = rows[-1][0]
+        common = children.common(last)
+        if reverse:
+            high = common or last
+        else:
+            low = (common and prefix_end(common)) or last + FIRST_BEHIND
+        sparse = len(children.names) - before < wanted // 4
+        if sparse and seekable and not children.full:
+            yield from _seek(children, partition, low, high)
+            return
+        wanted = _FIRST_ROWS if sparse else min(wanted * 4, _MOST_ROWS)
+
+
+def _seek(children: _Children, partition: str, low: str, high: str | bytes) -> Query[None]:
+    wanted = children.limit + 1 - len(children.names)
+    start = len(children.prefix) + 1
+    parameters: tuple[Any, ...] = (
+        partition,
+        low,
+        high,
+        start,
+        children.delimiter,
+        prefix_end(children.delimiter),
+        wanted,
+    )
+    rows: list[Row] = yield statements.CHILDREN, parameters
+    for row in rows:
+        children.add(row[0], None)
+
+
+def _passes(record: Record, filter: Contains) -> bool:
+    return record.body is None or filter.needle in record.body
+
+
+def _shown(record: Record, bodies: bool) -> Record:
+    if bodies or record.body is None:
+        return record
+    return Record(record.key, record.value, None, record.revision, record.at)

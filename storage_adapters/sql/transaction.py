@@ -1,0 +1,180 @@
+"""One transaction of the writer: what its jobs have decided so far, and the rows that wait to be written.
+
+Rows are written at the end of the group, many to a statement. A later job that asks for a key or range that waits makes them be
+written first; only `meta` is answered from memory, because every commit of a partition asks for it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any
+
+from crux_workspace.storage.layout import META_KEY, Meta, encode_meta
+from storage_adapters.sql import statements
+
+__all__ = ["PartitionState", "Transaction"]
+
+_KEYS_PER_DELETE = 64
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """What a transaction knows of one partition."""
+
+    id: int | None
+    """None while the partition does not exist."""
+    meta: Meta | None = None
+    meta_known: bool = False
+    meta_waits: bool = False
+    """`meta` was changed and not written yet."""
+    waiting: list[str] = field(default_factory=list)
+    """Sorted keys, `meta` left out, of rows that wait to be written or deleted."""
+
+    def touches(self, keys: Iterable[str]) -> bool:
+        """Tell whether one of the keys waits."""
+        waiting = self.waiting
+        for key in keys:
+            at = bisect_left(waiting, key)
+            if at < len(waiting) and waiting[at] == key:
+                return True
+        return False
+
+    def touches_range(self, low: str, high: str) -> bool:
+        """Tell whether a key of [low, high) waits."""
+        at = bisect_left(self.waiting, low)
+        return at < len(self.waiting) and self.waiting[at] < high
+
+
+class Transaction:
+    """Rows that wait and partitions that were entered, between BEGIN and COMMIT."""
+
+    __slots__ = (
+        "_bodies",
+        "_deletes",
+        "_freed",
+        "_next_body",
+        "_puts",
+        "connection",
+        "partitions",
+        "size",
+    )
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.partitions: dict[str, PartitionState] = {}
+        self.size = 0
+        """Bytes of values and bodies decided on so far."""
+        self._puts: list[tuple[int, str, int, int, bytes, int | None]] = []
+        self._deletes: list[tuple[int, str]] = []
+        self._bodies: list[tuple[int, bytes]] = []
+        self._freed: list[int] = []
+        self._next_body = 0
+
+    def rows(self, text: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Run one statement and drain it."""
+        return self.connection.execute(text, parameters).fetchall()
+
+    def enter(self, name: str) -> PartitionState:
+        """Return what is known of a partition, looking it up once a transaction."""
+        state = self.partitions.get(name)
+        if state is None:
+            ((part, last_body),) = self.rows(statements.ENTER, (name,))
+            if not self._next_body:
+                self._next_body = (last_body or 0) + 1
+            state = PartitionState(part, meta_known=part is None)
+            self.partitions[name] = state
+        return state
+
+    def create(self, name: str, state: PartitionState) -> int:
+        """Create the partition of a first commit."""
+        part = self.connection.execute(statements.NEW_PARTITION, (name,)).lastrowid
+        assert part is not None
+        state.id = part
+        return part
+
+    def new_body(self, data: bytes) -> int:
+        """Let a body wait to be written; return its id."""
+        body = self._next_body
+        self._next_body += 1
+        self._bodies.append((body, data))
+        self.size += len(data)
+        return body
+
+    def put(
+        self,
+        state: PartitionState,
+        part: int,
+        key: str,
+        stamp: tuple[int, int],
+        value: bytes,
+        body: int | None,
+    ) -> None:
+        """Let a record wait to be written."""
+        self._puts.append((part, key, *stamp, value, body))
+        self.size += len(value)
+        insort(state.waiting, key)
+
+    def delete(self, state: PartitionState, part: int, key: str) -> None:
+        """Let a record wait to be deleted."""
+        self._deletes.append((part, key))
+        insort(state.waiting, key)
+
+    def free(self, bodies: Iterable[int]) -> None:
+        """Let bodies that lost their owner wait to be deleted."""
+        self._freed.extend(bodies)
+
+    def flush(self) -> None:
+        """Write what waits: deletes first, because a body id may come free for its next owner."""
+        self._write_deletes()
+        for chunk in _chunks(self._bodies, statements.ROWS_PER_INSERT):
+            text = statements.insert_bodies(len(chunk))
+            self.connection.execute(text, tuple(chain.from_iterable(chunk)))
+        for state in self.partitions.values():
+            if state.meta_waits and state.meta is not None and state.id is not None:
+                meta = state.meta
+                row = (state.id, META_KEY, meta.sequence, meta.at, encode_meta(meta), None)
+                self._puts.append(row)
+            state.meta_waits = False
+            state.waiting.clear()
+        for rows in _chunks(self._puts, statements.ROWS_PER_INSERT):
+            text = statements.put_records(len(rows))
+            self.connection.execute(text, tuple(chain.from_iterable(rows)))
+        self._bodies.clear()
+        self._puts.clear()
+
+    def _write_deletes(self) -> None:
+        by_part: dict[int, list[str]] = {}
+        for part, key in self._deletes:
+            by_part.setdefault(part, []).append(key)
+        for part, keys in by_part.items():
+            for chunk in _chunks(keys, _KEYS_PER_DELETE):
+                padded = _padded(chunk)
+                self.connection.execute(statements.delete_records(len(padded)), (part, *padded))
+        for bodies in _chunks(self._freed, _KEYS_PER_DELETE):
+            padded_bodies = _padded(bodies)
+            self.connection.execute(statements.delete_bodies(len(padded_bodies)), padded_bodies)
+        self._deletes.clear()
+        self._freed.clear()
+
+    def drop(self, name: str) -> None:
+        """Remove a partition whole."""
+        state = self.enter(name)
+        self.flush()
+        if state.id is not None:
+            for text in statements.DROP:
+                self.connection.execute(text, (state.id,))
+        self.partitions[name] = PartitionState(None, meta_known=True)
+
+
+def _chunks(rows: Sequence[Any], size: int) -> Iterator[list[Any]]:
+    iterator = iter(rows)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def _padded(values: list[Any]) -> list[Any]:
+    return values + values[:1] * (statements.padded_count(len(values)) - len(values))
