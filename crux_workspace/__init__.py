@@ -1,1 +1,76 @@
 """A durable file workspace: every change versioned, every group of changes one commit."""
+
+from __future__ import annotations
+
+import logging
+
+from crux_workspace.api.facade import Workspace
+from crux_workspace.api.factory import open_workspace, open_workspace_sync, workspace
+from crux_workspace.api.sync_facade import SyncView, SyncWorkspace
+from crux_workspace.api.view import WorkspaceView
+from crux_workspace.model.artifacts import Artifact
+from crux_workspace.model.changes import Change
+from crux_workspace.model.contents import BinaryContent, JsonContent, TextContent
+from crux_workspace.model.diffs import DiffHunk, DiffLine, FileDiff
+from crux_workspace.model.edits import Edit
+from crux_workspace.model.files import (
+    GcReport,
+    ListResult,
+    NamespacePage,
+    Usage,
+    WorkspaceDirectory,
+    WorkspaceFile,
+)
+from crux_workspace.model.matching import GrepMatch
+from crux_workspace.model.searches import GrepResult
+from crux_workspace.model.settings import (
+    ContentOptions,
+    Limits,
+    Mount,
+    NamespaceRequest,
+    Retention,
+    Versioning,
+)
+from crux_workspace.model.versions import CommitEntry, VersionEntry
+from crux_workspace.telemetry import Telemetry
+
+__all__ = [
+    "Artifact",
+    "BinaryContent",
+    "Change",
+    "CommitEntry",
+    "ContentOptions",
+    "DiffHunk",
+    "DiffLine",
+    "Edit",
+    "FileDiff",
+    "GcReport",
+    "GrepMatch",
+    "GrepResult",
+    "JsonContent",
+    "Limits",
+    "ListResult",
+    "Mount",
+    "NamespacePage",
+    "NamespaceRequest",
+    "Retention",
+    "SyncView",
+    "SyncWorkspace",
+    "Telemetry",
+    "TextContent",
+    "Usage",
+    "VersionEntry",
+    "Versioning",
+    "Workspace",
+    "WorkspaceDirectory",
+    "WorkspaceFile",
+    "WorkspaceView",
+    "__version__",
+    "open_workspace",
+    "open_workspace_sync",
+    "workspace",
+]
+
+__version__ = "0.1.0"
+
+logging.getLogger("crux_workspace").addHandler(logging.NullHandler())

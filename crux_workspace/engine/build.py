@@ -67,6 +67,7 @@ async def build(
     builder = _Builder(ports, tree, verb, commit_id)
     for delta in changeset.deltas:
         await builder.apply(delta)
+    builder.forget(changeset.forgotten)
     await builder.pinned_artifacts()
     await builder.references()
     return builder.finish(changeset)
@@ -120,8 +121,11 @@ class _Builder:
             return
         collected = await collect(self.ports, self.tree, delta, self.counts["history_bytes"])
         self.forget(collected.states)
-        if collected.anything:
-            self.batch.epoch = 0 if self.tree.meta is None else self.tree.meta.epoch
+        if collected.ending:
+            self.expect_epoch()
+        if delta.upkeep and before is not None:
+            self.rewrite(before, collected.first)
+            return
         if before is not None:
             self.end(before, delta, keep=not collected.ending)
         if after is None:
@@ -129,6 +133,13 @@ class _Builder:
         else:
             self.begin(delta, after, collected.first)
         self.change(delta)
+
+    def rewrite(self, before: Entry, first: int) -> None:
+        """Write a head again with nothing changed but where collection starts."""
+        head = before.settled()
+        head.first = first
+        body = Take(head_key(before.path)) if head.asset is None else None
+        self.put(head_key(before.path), encode(head), body)
 
     def purge(self, delta: FileDelta) -> None:
         """Make a file vanish, live or deleted; its states are the purge's own business."""
@@ -144,8 +155,14 @@ class _Builder:
             self.delete(expiry_key(before.head.filed or before.head.due, before.file_id))
         self.changes.append(Change("delete", path, None, delta.file_id, None, None, before.version))
 
+    def expect_epoch(self) -> None:
+        """A batch that collects must find the protection it was planned under."""
+        self.batch.epoch = 0 if self.tree.meta is None else self.tree.meta.epoch
+
     def forget(self, states: list[PastState]) -> None:
         """Delete collected states, and with the last of a version its place in the counters."""
+        if states:
+            self.expect_epoch()
         for state in states:
             self.tree.expect[state.key] = state.revision
             self.delete(state.key)

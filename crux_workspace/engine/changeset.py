@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from crux_workspace.engine.codec import Gone
-from crux_workspace.engine.entry import Entry, GoneFile
+from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.model.files import Status
 from crux_workspace.storage.records import Put
 
@@ -78,6 +78,8 @@ class FileDelta:
     after: Draft | None = None
     overwritten: bool = False
     """Deleted because another file takes its path: no `gone/` record is left."""
+    upkeep: bool = False
+    """The head is rewritten without a change, so that collection can go on."""
     purged: bool = False
     """Erased: neither a tombstone nor the ended version stays."""
 
@@ -106,6 +108,8 @@ class Changeset:
     deltas: list[FileDelta] = field(default_factory=list)
     creates: list[str] = field(default_factory=list)
     """Paths that come into being: nothing may be below them at the commit."""
+    forgotten: list[PastState] = field(default_factory=list)
+    """Ended states to erase, with their place in the counters and their assets."""
     extra_puts: list[Put] = field(default_factory=list)
     """Records that belong to no file change (upkeep)."""
     extra_deletes: list[str] = field(default_factory=list)

@@ -47,9 +47,9 @@ async def collect(
     """
     first = _first(delta)
     kept = _pins(delta)
-    if delta.appends:
+    if delta.appends or delta.upkeep:
         wanted = _wanted_by_count(ports, delta, first)
-        bytes_over = _history_over(ports, tree, delta, history_added)
+        bytes_over = _history_over(ports, tree, delta, history_added) if delta.appends else 0
     else:
         wanted, bytes_over = first, 0
     collected = Collected(first)
@@ -127,7 +127,7 @@ async def _oldest(
             taken += 1
         collected.first = version + 1
     reached_end = collected.first >= stored or (complete and _none_left(versions, collected.first))
-    if delta.before is not None and reached_end and taken < MAX_COLLECTED:
+    if delta.before is not None and delta.appends and reached_end and taken < MAX_COLLECTED:
         _ending(delta, collected, kept, by_version.get(base, []), wanted, bytes_over)
 
 

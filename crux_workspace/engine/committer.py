@@ -253,7 +253,7 @@ class _Attempts(Generic[_T]):
                     details={"size": large.size, "limit": large.limit},
                 ) from None
             for observe in self.ports.observers:
-                observe(done.built.versions)
+                await observe(done.built.versions)
             return self.call.finish(done)
         raise self.conflict(f"{self.call.verb} was refused {MAX_REFUSALS} times") from refused
 

@@ -31,6 +31,7 @@ __all__ = [
     "log_page",
     "oldest_sequence",
     "sequence_of_key",
+    "time_of",
 ]
 
 
@@ -127,7 +128,7 @@ async def last_at(reader: Reader, newest: int, at: int) -> int:
     while low < high:
         middle = (low + high + 1) // 2
         [record] = await reader.get_many([log_key(middle)], bodies=False)
-        if record is not None and _time(record) <= at:
+        if record is not None and time_of(record) <= at:
             low = middle
         else:
             high = middle - 1
@@ -139,6 +140,7 @@ async def last_at(reader: Reader, newest: int, at: int) -> int:
     return low
 
 
-def _time(record: Record) -> int:
+def time_of(record: Record) -> int:
+    """Return the time of a commit's first log record."""
     head = log_head(record)
     return record.at if head.at is None else head.at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,8 @@ class AppendedVersion:
     operation: str
 
 
-CommitObserver = Callable[[list[AppendedVersion]], None]
+CommitObserver = Callable[[list[AppendedVersion]], Awaitable[None]]
+"""Told after a commit is applied; it must not raise."""
 
 
 @dataclass(slots=True, kw_only=True)

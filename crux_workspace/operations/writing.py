@@ -42,7 +42,18 @@ from crux_workspace.operations.space import (
     slash_refused,
 )
 
-__all__ = ["append", "delete", "edit", "set_attributes", "update", "write"]
+__all__ = [
+    "append",
+    "check_attributes",
+    "delete",
+    "edit",
+    "needs_recursive",
+    "put_content",
+    "refuse_directory_version",
+    "set_attributes",
+    "update",
+    "write",
+]
 
 _KINDS: dict[str, ContentKind] = {"t": "text", "j": "json", "b": "binary"}
 
@@ -441,7 +452,7 @@ async def delete(
 ) -> None:
     """Delete a file, or with `recursive` everything below a directory; what is not there is no error."""
     if directory and not recursive:
-        raise _needs_recursive(path)
+        raise needs_recursive(path)
 
     async def plan(tree: LiveTree) -> Changeset | Finished[None]:
         await tree.look(path, ways=False)
@@ -460,7 +471,7 @@ async def delete(
                 space.router.writable(below.path)
                 changes.expire(below)
         elif space.router.is_fixed_directory(path) or await tree.has_below(path):
-            raise _needs_recursive(path)
+            raise needs_recursive(path)
         return changes if changes.deltas else Finished(None)
 
     await space.commit(
@@ -482,7 +493,8 @@ async def refuse_directory_version(tree: LiveTree, path: str, options: Options) 
         )
 
 
-def _needs_recursive(path: str) -> AlreadyExistsError:
+def needs_recursive(path: str) -> AlreadyExistsError:
+    """Make the error of deleting a directory like a file."""
     return AlreadyExistsError(
         f"{path} is a directory.",
         code=ErrorCode.PATH_TYPE_CONFLICT,

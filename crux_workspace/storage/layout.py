@@ -53,6 +53,7 @@ __all__ = [
     "path_of_field",
     "prefix_end",
     "quiet_violation",
+    "redact",
     "resolve_key",
     "split_partition",
     "subtree_range",
@@ -235,6 +236,15 @@ def encode_log(record: LogRecord) -> bytes:
 def decode_log(value: bytes) -> LogRecord:
     """Decode a log record's value."""
     return _decode_log(value)
+
+
+def redact(record: LogRecord, file_id: str, instead: str) -> bool:
+    """Replace the paths of one file's changes in a log record's value; True when there were any."""
+    found = [c for c in record.changes if c.i == file_id and c.p != instead]
+    for change in found:
+        change.p = instead
+        change.f = None if change.f is None else instead
+    return bool(found)
 
 
 def log_rows(batch: Batch, sequence: int) -> list[tuple[str, bytes, bytes | None]]:

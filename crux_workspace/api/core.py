@@ -1,0 +1,159 @@
+"""What all views of one workspace share: stores, mounts, settings, and whether it is still usable."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from crux_workspace.engine.committer import InFlight
+from crux_workspace.engine.ports import AppendedVersion, EnginePorts
+from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
+from crux_workspace.model.clocks import Clock, IdSource
+from crux_workspace.model.paths import check_namespace
+from crux_workspace.model.settings import (
+    ContentOptions,
+    Limits,
+    NamespaceRequest,
+    NamespaceSetting,
+    Retention,
+    Versioning,
+)
+from crux_workspace.mounts.routing import Router
+from crux_workspace.operations.space import Space
+from crux_workspace.storage.assets import AssetStore
+from crux_workspace.storage.layout import partition_name
+from crux_workspace.storage.records import RecordStore
+from crux_workspace.telemetry import OperationRecorder, active_provenance
+
+__all__ = ["WorkspaceCore"]
+
+
+def _provenance() -> dict[str, Any] | None:
+    found = active_provenance()
+    if found is None:
+        return None
+    run_id, span_id = found
+    return {"run_id": run_id, "span_id": span_id, "sources": []}
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class WorkspaceCore:
+    """The shared part; `Workspace` objects are views of it."""
+
+    workspace_id: str
+    namespace: NamespaceSetting
+    records: RecordStore
+    assets: AssetStore | None
+    router: Router
+    content: ContentOptions
+    limits: Limits
+    retention: Retention
+    versioning: Versioning
+    recorder: OperationRecorder
+    clock: Clock
+    ids: IdSource
+    close_storage: Callable[[], Awaitable[None]] | None = None
+    """Given by who opened the storage together with the workspace."""
+    in_flight: InFlight = field(default_factory=InFlight)
+    closed: bool = False
+    loop: asyncio.AbstractEventLoop | None = None
+    process: int = field(default_factory=os.getpid)
+    _spaces: dict[tuple[str, str | None], Space] = field(default_factory=dict)
+
+    def enter(self) -> None:
+        """Refuse a call that cannot be served: after closing, in a forked child, on another loop.
+
+        Raises:
+            StateError: ``WORKSPACE_CLOSED``, ``FORKED`` or ``WRONG_LOOP``.
+        """
+        if self.closed:
+            raise StateError(
+                f"The workspace {self.workspace_id!r} is closed; open it again.",
+                code=ErrorCode.WORKSPACE_CLOSED,
+            )
+        if self.process != os.getpid():
+            raise StateError(
+                "This workspace was opened before the process forked and cannot be used in the child; open it again there.",
+                code=ErrorCode.FORKED,
+            )
+        loop = asyncio.get_running_loop()
+        if self.loop is None:
+            self.loop = loop
+        elif self.loop is not loop:
+            raise StateError(
+                "This workspace belongs to another event loop; open one per loop, or use as_sync() from threads.",
+                code=ErrorCode.WRONG_LOOP,
+            )
+
+    async def namespace_of(self, bound: str | None, given: str | None) -> str:
+        """Resolve which namespace a call works on."""
+        if bound is not None:
+            if given is not None:
+                raise InvalidInputError(
+                    "This view is bound to a namespace; use the workspace itself to name another.",
+                    details={"option": "namespace"},
+                )
+            return bound
+        if given is not None:
+            return check_namespace(given)
+        setting = self.namespace
+        if setting is None:
+            raise InvalidInputError(
+                "No namespace: the workspace was made without one.",
+                details={"option": "namespace"},
+                hint="Pass namespace=, or use for_namespace(...).",
+            )
+        if isinstance(setting, str):
+            return setting
+        found = setting(NamespaceRequest(None, None))
+        return check_namespace(await found if inspect.isawaitable(found) else found)
+
+    def space(self, namespace: str, actor: str | None) -> Space:
+        """Bind the engine to one namespace; no I/O."""
+        cached = self._spaces.get((namespace, actor))
+        if cached is not None:
+            return cached
+        ports = EnginePorts(
+            records=self.records,
+            assets=self.assets,
+            workspace_id=self.workspace_id,
+            namespace=namespace,
+            partition=partition_name(self.workspace_id, namespace),
+            limits=self.limits,
+            retention=self.retention,
+            versioning=self.versioning,
+            content=self.content,
+            clock=self.clock,
+            ids=self.ids,
+            actor=actor,
+            provenance=_provenance,
+            observers=(self._mark_versions,),
+        )
+        space = Space(ports, self.router, self.in_flight)
+        if len(self._spaces) >= _MAX_SPACES:
+            self._spaces.clear()
+        self._spaces[namespace, actor] = space
+        return space
+
+    async def _mark_versions(self, versions: list[AppendedVersion]) -> None:
+        if not self.recorder.listening:
+            return
+        for version in versions:
+            hashed = await self.recorder.hash_path(version.path)
+            self.recorder.version_marker(hashed, version.version, version.operation)
+
+    async def aclose(self) -> None:
+        """Wait for commits in flight, then close what was opened with the workspace; idempotent."""
+        if self.closed or self.process != os.getpid():
+            return
+        self.closed = True
+        await self.in_flight.wait()
+        if self.close_storage is not None:
+            await self.close_storage()
+
+
+_MAX_SPACES = 1024

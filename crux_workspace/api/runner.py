@@ -1,0 +1,133 @@
+"""The one seam that every public call passes: usability, namespace, span, and what becomes of unexpected errors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
+
+from crux_workspace.api.core import WorkspaceCore
+from crux_workspace.engine.guard import unavailable
+from crux_workspace.errors import InvalidPathError
+from crux_workspace.model.paths import normalise
+from crux_workspace.model.verbs import VERBS
+from crux_workspace.operations.space import Space
+from crux_workspace.storage.records import StoreError
+from crux_workspace.telemetry import OperationSpan, PathHash, active_provenance
+
+__all__ = ["Runner"]
+
+_T = TypeVar("_T")
+
+
+class Runner:
+    """Runs the verbs of one view: a namespace it may be bound to, and an actor it may act as."""
+
+    __slots__ = ("actor", "bound", "core")
+
+    def __init__(self, core: WorkspaceCore, bound: str | None, actor: str | None) -> None:
+        self.core = core
+        self.bound = bound
+        self.actor = actor
+
+    async def run(
+        self,
+        verb: str,
+        path: object,
+        namespace: str | None,
+        call: Callable[[Space], Awaitable[_T]],
+    ) -> _T:
+        """Carry out one call on the namespace it names."""
+
+        async def work() -> _T:
+            return await call(await self._space(namespace))
+
+        return await self._watched(verb, path, work)
+
+    async def run_unbound(self, verb: str, call: Callable[[], Awaitable[_T]]) -> _T:
+        """Carry out one call that is about no namespace, or all of them."""
+
+        async def work() -> _T:
+            self.core.enter()
+            return await call()
+
+        return await self._watched(verb, None, work)
+
+    async def _watched(self, verb: str, path: object, work: Callable[[], Awaitable[_T]]) -> _T:
+        if not self.core.recorder.listening:
+            return await _translated(work)
+        span = self.core.recorder.start(VERBS[verb].span)
+        hashed = None
+        try:
+            hashed = await self._hash(path)
+            result = await _translated(work)
+        except BaseException as error:
+            span.abort(error, path_hash=hashed)
+            raise
+        _finish(span, verb, result, hashed)
+        return result
+
+    async def iterate(
+        self,
+        verb: str,
+        path: object,
+        namespace: str | None,
+        call: Callable[[Space], AsyncIterator[_T]],
+    ) -> AsyncIterator[_T]:
+        """Carry out one call that yields; its span ends with the iteration."""
+        span = self.core.recorder.start(VERBS[verb].span, current=False)
+        hashed = await self._hash(path)
+        size = 0
+        try:
+            space = await self._space(namespace)
+            async for item in call(space):
+                size += len(item) if isinstance(item, bytes) else 0
+                yield item
+        except GeneratorExit:
+            span.finish(kind=verb, size=size, path_hash=hashed)
+            raise
+        except BaseException as error:
+            span.abort(error, path_hash=hashed)
+            raise _known(error) from error.__cause__
+        span.finish(kind=verb, size=size, path_hash=hashed)
+
+    async def _space(self, namespace: str | None) -> Space:
+        core = self.core
+        core.enter()
+        resolved = await core.namespace_of(self.bound, namespace)
+        actor = self.actor
+        if actor is None and (found := active_provenance()) is not None:
+            actor = found[0]
+        return core.space(resolved, actor)
+
+    async def _hash(self, path: object) -> PathHash | None:
+        if path is None or not self.core.recorder.listening:
+            return None
+        try:
+            return await self.core.recorder.hash_path(normalise(path))  # type: ignore[arg-type]
+        except InvalidPathError:
+            return None
+
+
+async def _translated(work: Callable[[], Awaitable[_T]]) -> _T:
+    try:
+        return await work()
+    except StoreError as error:
+        raise _known(error) from error
+
+
+def _known(error: BaseException) -> BaseException:
+    """Turn what a store let through into the error that users know; the caller's own errors stay."""
+    if isinstance(error, StoreError):
+        return unavailable("record store", error)
+    return error
+
+
+def _finish(span: OperationSpan, verb: str, result: object, hashed: PathHash | None) -> None:
+    size: Any = getattr(result, "size", None)
+    if isinstance(result, bytes):
+        size = len(result)
+    kind = getattr(result, "kind", None)
+    if not isinstance(kind, str) or verb in ("finalize",):
+        kind = "artifact" if verb == "finalize" else type(result).__name__
+    transfer = VERBS[verb].moves_bytes
+    span.finish(kind=kind, size=size, path_hash=hashed, is_transfer=transfer)

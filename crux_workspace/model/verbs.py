@@ -1,0 +1,77 @@
+"""The verb table: everything a workspace can do, once. Spans, the command line, the documentation and the tests read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["VERBS", "Verb"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb of the workspace."""
+
+    name: str
+    """Method of the workspace."""
+    mutates: bool
+    """It may commit."""
+    reads: str
+    """Store reads of the plain case: a number, or ``pages``."""
+    commits: int
+    cli: str | None = None
+    """Command of the command line."""
+    moves_bytes: bool = False
+    """Its size counts as bytes moved."""
+
+    @property
+    def span(self) -> str:
+        """Value of ``crux.workspace.operation``."""
+        return self.name
+
+    @property
+    def cost(self) -> str:
+        """The cost as docstrings print it."""
+        commits = f", {self.commits} commit" if self.commits else ""
+        return f"{self.reads} read{'s' if self.reads not in ('1', 'pages') else ''}{commits}"
+
+
+VERBS: dict[str, Verb] = {
+    verb.name: verb
+    for verb in (
+        Verb("list", False, "pages", 0, "ls"),
+        Verb("walk", False, "pages", 0),
+        Verb("read", False, "1", 0, "cat", moves_bytes=True),
+        Verb("read_text", False, "1", 0, moves_bytes=True),
+        Verb("read_bytes", False, "1", 0, moves_bytes=True),
+        Verb("read_json", False, "1", 0, moves_bytes=True),
+        Verb("read_many", False, "1", 0, moves_bytes=True),
+        Verb("stream", False, "1", 0, moves_bytes=True),
+        Verb("exists", False, "1", 0),
+        Verb("is_dir", False, "1", 0),
+        Verb("stat", False, "1", 0),
+        Verb("grep", False, "pages", 0, "grep"),
+        Verb("usage", False, "2", 0, "usage"),
+        Verb("write", True, "1", 1, "write", moves_bytes=True),
+        Verb("edit", True, "1", 1, "edit", moves_bytes=True),
+        Verb("append", True, "1", 1, "append", moves_bytes=True),
+        Verb("update", True, "2", 1, moves_bytes=True),
+        Verb("set", True, "1", 1),
+        Verb("rename", True, "1", 1, "mv"),
+        Verb("move", True, "1", 1, "mv"),
+        Verb("copy", True, "1", 1, "cp"),
+        Verb("delete", True, "1", 1, "rm"),
+        Verb("history", False, "pages", 0, "history"),
+        Verb("diff", False, "pages", 0, "diff"),
+        Verb("undo", True, "2", 1, "undo"),
+        Verb("redo", True, "pages", 1, "redo"),
+        Verb("finalize", True, "1", 1, "finalize"),
+        Verb("withdraw", True, "1", 1, "withdraw"),
+        Verb("artifacts", False, "pages", 0, "artifacts"),
+        Verb("resolve", False, "1", 0, moves_bytes=True),
+        Verb("log", False, "pages", 0, "log"),
+        Verb("undo_commit", True, "pages", 1, "undo-commit"),
+        Verb("gc", True, "pages", 1, "gc"),
+        Verb("namespaces", False, "1", 0, "namespaces"),
+        Verb("drop_namespace", True, "1", 0),
+    )
+}

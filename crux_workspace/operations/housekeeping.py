@@ -1,0 +1,321 @@
+"""Upkeep: collecting what is no longer needed, namespaces as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
+from crux_workspace.engine.codec import AssetCount, Trash, decode
+from crux_workspace.engine.collection import MAX_COLLECTED
+from crux_workspace.engine.committer import IDEMPOTENCY_MS, Finished
+from crux_workspace.engine.content import asset_prefix
+from crux_workspace.engine.entry import Entry
+from crux_workspace.engine.expiry import expired_files, sweep_due
+from crux_workspace.engine.guard import unavailable
+from crux_workspace.engine.keys import (
+    HEAD_PREFIX,
+    JOB_PREFIX,
+    OP_PREFIX,
+    TRASH_PREFIX,
+    asset_key,
+)
+from crux_workspace.engine.log import time_of
+from crux_workspace.engine.tree import LiveTree, scan_range
+from crux_workspace.errors import WorkspaceError
+from crux_workspace.model.files import GcReport, NamespacePage
+from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
+from crux_workspace.operations.purging import PurgeJob, finish_purge
+from crux_workspace.operations.reading import whole_number
+from crux_workspace.operations.space import Options, Space
+from crux_workspace.storage.assets import AssetInfo, AssetStore
+from crux_workspace.storage.layout import (
+    FIELD_END,
+    LOG_PREFIX,
+    is_log_head,
+    number,
+    partition_name,
+    split_partition,
+)
+from crux_workspace.storage.records import Record, RecordStore
+
+__all__ = ["drop_partition", "gc", "list_namespaces"]
+
+_PER_COMMIT = 100
+_PAGE = 256
+
+
+# -- namespaces
+
+
+async def list_namespaces(
+    records: RecordStore, workspace_id: str, prefix: str, *, limit: int, cursor: str | None
+) -> NamespacePage:
+    """List the namespaces of one workspace id that exist, in code point order."""
+    whole_number("limit", limit, least=1)
+    listing = ["namespaces", workspace_id, prefix]
+    after = None
+    if cursor is not None:
+        after = partition_name(workspace_id, decode_page_cursor(listing, cursor))
+    stem = partition_name(workspace_id, prefix)[:-1]
+    try:
+        page = await records.partitions(stem, after=after, limit=limit)
+    except WorkspaceError:
+        raise
+    except Exception as error:
+        raise unavailable("record store", error) from error
+    names = [split_partition(name)[1] for name in page.names]
+    following = encode_page_cursor(listing, names[-1]) if page.next and names else None
+    return NamespacePage(names, following)
+
+
+async def drop_partition(records: RecordStore, partition: str) -> None:
+    """Remove a namespace whole."""
+    try:
+        await records.drop(partition)
+    except WorkspaceError:
+        raise
+    except Exception as error:
+        raise unavailable("record store", error) from error
+
+
+# -- gc
+
+
+@dataclass(slots=True)
+class _Found:
+    """What one collection found, and did."""
+
+    expired: int = 0
+    versions: int = 0
+    assets: int = 0
+    log_entries: int = 0
+    bytes: int = 0
+    orphans: list[AssetInfo] = field(default_factory=list)
+
+    def report(self, *, dry_run: bool) -> GcReport:
+        return GcReport(
+            dry_run, self.expired, self.versions, self.assets, self.log_entries, self.bytes
+        )
+
+
+async def gc(space: Space, *, dry_run: bool) -> GcReport:
+    """Collect what nothing needs: due files, surplus versions, released and orphaned assets, old log entries.
+
+    Cost: grows with the namespace; each commit is bounded.
+    """
+    found = _Found()
+    await _expire(space, found, dry_run=dry_run)
+    if not dry_run:
+        await _resume_purges(space)
+    await _collect_versions(space, found, dry_run=dry_run)
+    await _empty_trash(space, found, dry_run=dry_run)
+    await _sweep_orphans(space, found, dry_run=dry_run)
+    await _trim_log(space, found, dry_run=dry_run)
+    await _forget_results(space, found, dry_run=dry_run)
+    return found.report(dry_run=dry_run)
+
+
+async def _expire(space: Space, found: _Found, *, dry_run: bool) -> None:
+    if dry_run:
+        found.expired = len(await expired_files(space.ports, space.ports.clock()))
+    else:
+        found.expired = await sweep_due(space.ports, space.in_flight)
+
+
+async def _resume_purges(space: Space) -> None:
+    async for record in scan_range(space.ports.reader, JOB_PREFIX):
+        await finish_purge(space, PurgeJob.of(record))
+
+
+async def _collect_versions(space: Space, found: _Found, *, dry_run: bool) -> None:
+    """Collect what `max_versions` leaves behind in files that were not written since it was lowered."""
+    most = space.ports.versioning.max_versions
+    if most is None:
+        return
+    async for record in scan_range(space.ports.reader, HEAD_PREFIX):
+        entry = Entry.of(record)
+        surplus = entry.version - most + 1 - entry.head.first
+        if surplus <= 0:
+            continue
+        if dry_run:
+            await _count_surplus(space, entry, found)
+            continue
+        for _ in range(surplus // MAX_COLLECTED + 1):
+            if not await _collect_once(space, entry.path, found):
+                break
+
+
+async def _count_surplus(space: Space, entry: Entry, found: _Found) -> None:
+    most = space.ports.versioning.max_versions or 1
+    async for state in space.reads().versions(entry.file_id, below=entry.version - most + 1):
+        if state.version < entry.head.first:
+            break
+        if state.version != entry.head.pinned:
+            found.versions += 1
+            found.bytes += state.state.size
+
+
+async def _collect_once(space: Space, path: str, found: _Found) -> bool:
+    """Rewrite one head without a change; the builder collects along the way."""
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[tuple[int, int]]:
+        await tree.look(path, ways=False)
+        entry = tree.entry(path)
+        if entry is None:
+            return Finished((0, 0))
+        delta = FileDelta(file_id=entry.file_id, before=entry, after=Draft.like(entry), upkeep=True)
+        return Changeset([delta])
+
+    versions, freed = await space.commit(
+        "gc",
+        (),
+        plan,
+        lambda done: (
+            -done.built.batch.counters.get("versions", (0, None))[0],
+            -done.built.batch.counters.get("history_bytes", (0, None))[0],
+        ),
+        options=Options(),
+        request=[],
+    )
+    found.versions += versions
+    found.bytes += freed
+    return versions > 0
+
+
+async def _empty_trash(space: Space, found: _Found, *, dry_run: bool) -> None:
+    """Delete released assets whose grace is over: first the bytes, then the record."""
+    assets = space.ports.assets
+    if assets is None:
+        return
+    before = TRASH_PREFIX + number(space.ports.clock() + 1)
+    async for rows in _chunks(scan_range(space.ports.reader, TRASH_PREFIX, before=before)):
+        found.assets += len(rows)
+        found.bytes += sum(decode(Trash, row.value).size for row in rows)
+        if dry_run:
+            continue
+        for row in rows:
+            await _delete(assets, row.key.split(FIELD_END)[2])
+        await _drop_records(space, rows)
+
+
+async def _delete(assets: AssetStore, ref: str) -> None:
+    try:
+        await assets.delete(ref)
+    except WorkspaceError:
+        raise
+    except Exception as error:
+        raise unavailable("asset store", error) from error
+
+
+async def _sweep_orphans(space: Space, found: _Found, *, dry_run: bool) -> None:
+    """Delete uploads that no commit refers to. A commit first moves the horizon: later commits cannot use what is deleted here."""
+    ports = space.ports
+    if ports.assets is None:
+        return
+    horizon = ports.clock() - ports.retention.asset_grace_ms
+    orphans = await _orphans(space, ports.assets, horizon)
+    found.assets += len(orphans)
+    found.bytes += sum(orphan.size for orphan in orphans)
+    if dry_run or not orphans:
+        return
+    await _commit_upkeep(space, horizon=horizon)
+    for orphan in await _orphans(space, ports.assets, horizon):
+        await _delete(ports.assets, orphan.ref)
+
+
+async def _orphans(space: Space, assets: AssetStore, horizon: int) -> list[AssetInfo]:
+    prefix = asset_prefix(space.ports.workspace_id, space.ports.namespace)
+    orphans: list[AssetInfo] = []
+    trashed = {
+        record.key.split(FIELD_END)[2]
+        async for record in scan_range(space.ports.reader, TRASH_PREFIX)
+    }
+    after: str | None = None
+    while True:
+        try:
+            page = await assets.list(prefix, after=after, limit=_PAGE)
+        except WorkspaceError:
+            raise
+        except Exception as error:
+            raise unavailable("asset store", error) from error
+        old = [info for info in page.assets if info.created_at <= horizon]
+        counts = await space.ports.reader.get_many(
+            [asset_key(info.ref) for info in old], bodies=False
+        )
+        for info, count in zip(old, counts, strict=True):
+            held = count is not None and decode(AssetCount, count.value).count > 0
+            if not held and info.ref not in trashed:
+                orphans.append(info)
+        if page.next is None:
+            return orphans
+        after = page.next
+
+
+async def _trim_log(space: Space, found: _Found, *, dry_run: bool) -> None:
+    """Forget commits older than `log_ms`, the newest one excepted."""
+    keep_ms = space.ports.retention.log_ms
+    if keep_ms is None:
+        return
+    oldest = space.ports.clock() - keep_ms
+    newest = await _newest_log(space)
+
+    async def old() -> AsyncIterator[Record]:
+        async for record in scan_range(space.ports.reader, LOG_PREFIX):
+            if record.key >= newest:
+                return
+            if is_log_head(record.key) and time_of(record) >= oldest:
+                return
+            yield record
+
+    async for rows in _chunks(old()):
+        found.log_entries += sum(is_log_head(row.key) for row in rows)
+        if not dry_run:
+            await _drop_records(space, rows)
+
+
+async def _newest_log(space: Space) -> str:
+    page = await space.ports.reader.scan(LOG_PREFIX, reverse=True, limit=1)
+    return page.records[0].key[: len(LOG_PREFIX) + 16] if page.records else LOG_PREFIX
+
+
+async def _forget_results(space: Space, found: _Found, *, dry_run: bool) -> None:
+    """Forget idempotency keys after a day."""
+    oldest = space.ports.clock() - IDEMPOTENCY_MS
+
+    async def old() -> AsyncIterator[Record]:
+        async for record in scan_range(space.ports.reader, OP_PREFIX):
+            if record.at <= oldest:
+                yield record
+
+    async for rows in _chunks(old()):
+        found.log_entries += len(rows)
+        if not dry_run:
+            await _drop_records(space, rows)
+
+
+async def _chunks(records: AsyncIterator[Record]) -> AsyncIterator[list[Record]]:
+    chunk: list[Record] = []
+    async for record in records:
+        chunk.append(record)
+        if len(chunk) == _PER_COMMIT:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+async def _drop_records(space: Space, rows: list[Record]) -> None:
+    await _commit_upkeep(space, deletes=[row.key for row in rows])
+
+
+async def _commit_upkeep(
+    space: Space, *, deletes: list[str] | None = None, horizon: int | None = None
+) -> None:
+    """Commit a change of records that are nobody's file."""
+
+    async def plan(tree: LiveTree) -> Changeset:
+        await tree.get(())
+        return Changeset(extra_deletes=deletes or [], horizon=horizon)
+
+    await space.commit("gc", (), plan, lambda _: None, options=Options(), request=[])

@@ -1,0 +1,245 @@
+"""Purge: a file vanishes with its first commit, its versions go in bounded steps, and a crash in between is resumed by gc.
+
+What is left of a purged file is the fact that some file was at a path from one commit to another (`was/`), so that a view of the past
+answers ``VERSION_EXPIRED`` instead of denying it. Its name in old log entries is replaced by `REDACTED`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from crux_workspace.engine.changeset import Changeset, FileDelta
+from crux_workspace.engine.codec import Job, Was, decode, encode
+from crux_workspace.engine.committer import Done, Finished
+from crux_workspace.engine.entry import GoneFile, PastState
+from crux_workspace.engine.keys import job_key, states_prefix, was_key_parts, was_prefix
+from crux_workspace.engine.log import commit_changes, log_head
+from crux_workspace.engine.tree import LiveTree, scan_range
+from crux_workspace.model.changes import Change
+from crux_workspace.operations.space import (
+    Options,
+    Space,
+    check_if_version,
+    slash_refused,
+)
+from crux_workspace.operations.writing import needs_recursive, refuse_directory_version
+from crux_workspace.storage.layout import (
+    decode_changes,
+    encode_changes,
+    encode_log,
+    log_key,
+    prefix_end,
+    redact,
+    subtree_range,
+)
+from crux_workspace.storage.records import Put, Record
+
+__all__ = ["REDACTED", "PurgeJob", "finish_purge", "purge"]
+
+REDACTED = "<purged>"
+"""Stands in old log entries for the path of a purged file; no path can be spelt like it."""
+_PER_COMMIT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeJob:
+    """A file that vanished with commit `sequence` and whose remains are to be erased."""
+
+    path: str
+    file_id: str
+    sequence: int
+
+    @classmethod
+    def of(cls, record: Record) -> PurgeJob:
+        """Read an unfinished purge."""
+        job = decode(Job, record.value)
+        return cls(job.path, job.file_id, record.revision)
+
+
+async def purge(
+    space: Space, path: str, *, directory: bool, recursive: bool, options: Options
+) -> None:
+    """Erase a file, live or deleted, or everything below a directory, with all versions and assets."""
+    if directory and not recursive:
+        raise needs_recursive(path)
+    jobs: list[Job] = []
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[list[PurgeJob]]:
+        jobs.clear()
+        await tree.look(path)
+        entry = tree.entry(path)
+        if directory and entry is not None:
+            raise slash_refused(path)
+        if options.if_version is not None and recursive and entry is None:
+            await refuse_directory_version(tree, path, options)
+        await check_if_version(tree, path, entry, options.if_version)
+        deltas = await _victims(space, tree, path, recursive=recursive)
+        for delta in deltas:
+            where = delta.before.path if delta.before is not None else ""
+            where = delta.gone.path if delta.gone is not None else where
+            jobs.append(Job(path=where, file_id=delta.file_id))
+        if not deltas:
+            return Finished([])
+        puts = [Put(job_key(job.file_id), encode(job)) for job in jobs]
+        return Changeset(deltas, extra_puts=puts)
+
+    def finish(done: Done) -> list[PurgeJob]:
+        return [PurgeJob(job.path, job.file_id, done.sequence) for job in jobs]
+
+    def recall(*_: object) -> list[PurgeJob]:
+        return []
+
+    started = await space.commit(
+        "delete",
+        (path,),
+        plan,
+        finish,
+        options=options,
+        request=[path, recursive, "purge"],
+        recall=recall,
+    )
+    for job in started:
+        await finish_purge(space, job)
+
+
+async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) -> list[FileDelta]:
+    """Return what goes: the file at the path, or with `recursive` all live and deleted ones below it."""
+    here = tree.entry(path) or tree.expired(path)
+    gone = tree.gone(path)
+    deltas = []
+    if here is not None:
+        deltas.append(FileDelta(file_id=here.file_id, before=here, purged=True))
+    elif gone is not None:
+        deltas.append(FileDelta(file_id=gone.gone.file_id, gone=gone, purged=True))
+    if here is not None and not here.is_expired(tree.now):
+        return deltas
+    if not recursive:
+        if space.router.is_fixed_directory(path) or await tree.has_below(path):
+            raise needs_recursive(path)
+        return deltas
+    for entry in await tree.below(path):
+        space.router.writable(entry.path)
+        deltas.append(FileDelta(file_id=entry.file_id, before=entry, purged=True))
+    low, high = subtree_range("gone", path)
+    async for record in scan_range(tree.reader, low, before=high):
+        found = GoneFile.of(record)
+        tree.expect[record.key] = record.revision
+        space.router.writable(found.path)
+        deltas.append(FileDelta(file_id=found.gone.file_id, gone=found, purged=True))
+    return deltas
+
+
+# -- what remains
+
+
+async def finish_purge(space: Space, job: PurgeJob) -> None:
+    """Erase the remains of a vanished file; may be repeated, and taken up again after a crash."""
+    await _redact(space, job)
+    while await _erase(space, job):
+        pass
+    await _upkeep(space, job, Changeset(extra_deletes=[job_key(job.file_id)]))
+
+
+async def _upkeep(space: Space, job: PurgeJob, changes: Changeset) -> None:
+    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
+        [record] = await tree.get([job_key(job.file_id)])
+        return Finished(None) if record is None else changes
+
+    await space.commit("purge", (), plan, lambda _: None, options=Options(), request=[])
+
+
+async def _erase(space: Space, job: PurgeJob) -> bool:
+    """Erase up to 50 states; True while there are more."""
+    reader = space.ports.reader
+    page = await reader.scan(states_prefix(job.file_id), limit=_PER_COMMIT)
+    states = [PastState.of(record) for record in page.records]
+    if states:
+        await _upkeep(space, job, Changeset(forgotten=states))
+    return page.next is not None
+
+
+async def _redact(space: Space, job: PurgeJob) -> None:
+    """Take the file's name out of the log entries before the purge."""
+    sequences = sorted(await _traces(space, job))
+    for start in range(0, len(sequences), _PER_COMMIT):
+        await _redact_some(space, job, sequences[start : start + _PER_COMMIT])
+
+
+async def _redact_some(space: Space, job: PurgeJob, sequences: list[int]) -> None:
+    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
+        await tree.get([job_key(job.file_id)])
+        puts: list[Put] = []
+        for sequence in sequences:
+            stem = log_key(sequence)
+            async for record in scan_range(tree.reader, stem, before=prefix_end(stem), bodies=True):
+                put = _without(record, job.file_id, is_first=record.key == stem)
+                if put is not None:
+                    tree.expect[record.key] = record.revision
+                    puts.append(put)
+        return Changeset(extra_puts=puts) if puts else Finished(None)
+
+    await space.commit("purge", (), plan, lambda _: None, options=Options(), request=[])
+
+
+def _without(record: Record, file_id: str, *, is_first: bool) -> Put | None:
+    """Return a log record with the file's name taken out, None when it has none."""
+    value, body = record.value, record.body
+    if is_first:
+        head = log_head(record)
+        if redact(head, file_id, REDACTED) and head.at is None:
+            head.at = record.at
+        value = encode_log(head)
+    if body is not None:
+        changes = decode_changes(body)
+        if any(change.file_id == file_id and change.path != REDACTED for change in changes):
+            body = encode_changes(_nameless(change, file_id) for change in changes)
+            if is_first:
+                head.at = record.at if head.at is None else head.at
+                value = encode_log(head)
+    if value == record.value and body == record.body:
+        return None
+    return Put(record.key, value, body)
+
+
+def _nameless(change: Change, file_id: str) -> Change:
+    if change.file_id != file_id:
+        return change
+    return replace(change, path=REDACTED, from_path=None if change.from_path is None else REDACTED)
+
+
+async def _traces(space: Space, job: PurgeJob) -> set[int]:
+    """Return the commits before the purge that name the file: from its states, and along its former paths."""
+    reader = space.ports.reader
+    sequences: set[int] = set()
+    paths = [job.path]
+    async for record in scan_range(reader, states_prefix(job.file_id)):
+        state = PastState.of(record)
+        sequences |= {state.start, state.version_sequence, state.until}
+        if state.state.version_path:
+            paths.append(state.state.version_path)
+    seen: set[str] = set()
+    while paths:
+        path = paths.pop()
+        if path in seen or path == REDACTED:
+            continue
+        seen.add(path)
+        async for record in scan_range(reader, was_prefix(path)):
+            was = decode(Was, record.value)
+            if was.file_id == job.file_id:
+                ends = {was.since, was_key_parts(record.key)[1]}
+                sequences |= ends
+                paths += await _paths_at(space, job.file_id, ends)
+    return {sequence for sequence in sequences if 0 < sequence < job.sequence}
+
+
+async def _paths_at(space: Space, file_id: str, sequences: set[int]) -> list[str]:
+    """Return where the log says the file came from or went to in some commits."""
+    reader = space.ports.reader
+    paths: list[str] = []
+    for record in await reader.get_many([log_key(sequence) for sequence in sequences]):
+        if record is None:
+            continue
+        for change in await commit_changes(reader, record, log_head(record)):
+            if change.file_id == file_id:
+                paths += [p for p in (change.path, change.from_path) if p is not None]
+    return paths
