@@ -111,14 +111,15 @@ class Call(Generic[_T]):
     """One public call that commits.
 
     `plan` reads the tree and returns a changeset, or a finished result when there is nothing to change. `finish` makes the
-    result of a commit; `remember` and `recall` turn it into what an idempotency key keeps and back.
+    result of a commit; `remember` and `recall` turn it into what an idempotency key keeps and back. `recall` runs inside the plan: it
+    reads by the reader that it is given and awaits nothing else.
     """
 
     verb: str
     paths: tuple[str, ...]
     plan: Callable[[LiveTree], Awaitable[Changeset | Finished[_T]]]
     finish: Callable[[Done], _T]
-    recall: Callable[[Op, int, int], _T | Awaitable[_T]] | None = None
+    recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None
     remember: Callable[[Built, Op], None] | None = None
     prepare: Callable[[Stale], Awaitable[None]] | None = None
     abandon: Callable[[], Awaitable[None]] | None = None
@@ -341,8 +342,7 @@ class _Attempts(Generic[_T]):
             )
         if self.call.recall is None:
             raise _Finished(None)
-        result = self.call.recall(op, record.revision, record.at)
-        raise _Finished(await result if isinstance(result, Awaitable) else result)
+        raise _Finished(await self.call.recall(tree.reader, op, record.revision, record.at))
 
     def check_uploads(self, batch: Batch) -> None:
         """Refuse uploads so old that the orphan sweep may be near them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
-from crux_workspace.engine.codec import FilePlace, Gone, decode
+from crux_workspace.engine.codec import FilePlace, Gone, Op, decode
 from crux_workspace.engine.committer import Done
 from crux_workspace.engine.entry import Entry, GoneFile
 from crux_workspace.engine.keys import file_key, gone_key, was_key_parts, was_prefix
@@ -26,15 +26,18 @@ from crux_workspace.errors import (
     InvalidInputError,
     NotFoundError,
     NothingToUndoError,
+    VersionNotFoundError,
 )
 from crux_workspace.events.cursors import decode_event_cursor, encode_event_cursor
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import is_at_or_below
 from crux_workspace.model.versions import CommitEntry
+from crux_workspace.operations.purging import REDACTED
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.revising import restored_content
 from crux_workspace.operations.space import Options, Space
 from crux_workspace.storage.layout import META_KEY, log_key
+from crux_workspace.storage.records import Reader
 
 __all__ = ["Moment", "log", "past_reads", "undo_commit"]
 
@@ -164,8 +167,8 @@ async def undo_commit(space: Space, commit: str | CommitEntry, *, options: Optio
             cursor=cursor,
         )
 
-    async def recall(_: object, sequence: int, __: int) -> CommitEntry:
-        reader, partition = space.ports.reader, space.ports.partition
+    async def recall(reader: Reader, _: Op, sequence: int, __: int) -> CommitEntry:
+        partition = space.ports.partition
         [record, meta] = await reader.get_many([log_key(sequence), META_KEY])
         known = read_meta(meta)
         if record is None or known is None:
@@ -189,6 +192,12 @@ async def undo_commit(space: Space, commit: str | CommitEntry, *, options: Optio
 async def _reverse(space: Space, tree: LiveTree, changes: list[Change], sequence: int) -> Changeset:
     """Plan the way back: every touched path as it was right before the commit."""
     paths = list(dict.fromkeys(p for c in changes for p in (c.path, c.from_path) if p is not None))
+    if REDACTED in paths:
+        raise VersionNotFoundError(
+            f"Commit {sequence} changed a file that was purged since; it cannot be reversed.",
+            code=ErrorCode.VERSION_EXPIRED,
+            details={"sequence": sequence},
+        )
     for path in paths:
         space.router.writable(path)
     await tree.look(*paths)
@@ -250,8 +259,8 @@ async def _gone(tree: LiveTree, earlier: Entry) -> GoneFile:
     return GoneFile(earlier.path, made, 0)
 
 
-def _purged(path: str) -> NotFoundError:
-    return NotFoundError(
+def _purged(path: str) -> VersionNotFoundError:
+    return VersionNotFoundError(
         f"What {path} held was purged.", code=ErrorCode.VERSION_EXPIRED, details={"path": path}
     )
 

@@ -86,7 +86,7 @@ async def purge(
     def finish(done: Done) -> list[PurgeJob]:
         return [PurgeJob(job.path, job.file_id, done.sequence) for job in jobs]
 
-    def recall(*_: object) -> list[PurgeJob]:
+    async def recall(*_: object) -> list[PurgeJob]:
         return []
 
     started = await space.commit(

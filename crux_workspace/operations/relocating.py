@@ -29,6 +29,7 @@ from crux_workspace.operations.space import (
     slash_refused,
 )
 from crux_workspace.operations.writing import put_content
+from crux_workspace.storage.records import Reader
 
 __all__ = ["Places", "copy", "copy_across", "rename"]
 
@@ -68,7 +69,7 @@ async def _commit_entry(
         op.head = built.heads.get(places.dst)
         op.shape = "directory" if op.head is None else "file"
 
-    def recall(op: Op, sequence: int, at: int) -> WorkspaceEntry:
+    async def recall(_: Reader, op: Op, sequence: int, at: int) -> WorkspaceEntry:
         path = op.path or places.dst
         if op.head is None:
             return _directory(space, path)
@@ -393,7 +394,7 @@ async def _commit_across(
     def remember(built: Built, op: Op) -> None:
         op.path, op.head = places.dst, built.heads.get(places.dst)
 
-    def recall(op: Op, sequence: int, at: int) -> WorkspaceEntry:
+    async def recall(_: Reader, op: Op, sequence: int, at: int) -> WorkspaceEntry:
         if op.head is None:
             return _directory(target, places.dst)
         return target.file(Entry(places.dst, op.head, sequence, at))
