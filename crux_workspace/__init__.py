@@ -7,6 +7,7 @@ import logging
 from crux_workspace.api.facade import Workspace
 from crux_workspace.api.factory import open_workspace, open_workspace_sync, workspace
 from crux_workspace.api.sync_facade import SyncView, SyncWorkspace
+from crux_workspace.api.transaction import Transaction
 from crux_workspace.api.view import WorkspaceView
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.changes import Change
@@ -31,6 +32,7 @@ from crux_workspace.model.settings import (
     Retention,
     Versioning,
 )
+from crux_workspace.model.transactions import Replayed
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 from crux_workspace.telemetry import Telemetry
 
@@ -53,11 +55,13 @@ __all__ = [
     "Mount",
     "NamespacePage",
     "NamespaceRequest",
+    "Replayed",
     "Retention",
     "SyncView",
     "SyncWorkspace",
     "Telemetry",
     "TextContent",
+    "Transaction",
     "Usage",
     "VersionEntry",
     "Versioning",

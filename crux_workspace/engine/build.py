@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
+from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, FrozenVersion, NewContent
 from crux_workspace.engine.codec import (
     ArtifactRecord,
     AssetCount,
@@ -41,7 +41,7 @@ from crux_workspace.model.paths import sort_key
 from crux_workspace.storage.layout import subtree_range
 from crux_workspace.storage.records import Batch, Put, Take
 
-__all__ = ["Built", "build"]
+__all__ = ["Built", "attributes_differ", "build", "stage"]
 
 
 @dataclass(slots=True)
@@ -73,6 +73,16 @@ async def build(
     return builder.finish(changeset)
 
 
+async def stage(ports: EnginePorts, tree: LiveTree, changeset: Changeset) -> Built:
+    """Make only the heads and artifacts of a changeset, as a transaction shows them before its commit."""
+    builder = _Builder(ports, tree, "", "")
+    for delta in changeset.deltas:
+        if delta.after is not None:
+            builder.begin(delta, delta.after, 1)
+    await builder.pinned_artifacts()
+    return builder.built
+
+
 class _Builder:
     """The batch in the making; later changes of a commit see the earlier ones by key."""
 
@@ -93,6 +103,7 @@ class _Builder:
         self.deletes: dict[str, None] = {}
         self.counts = {"live_files": 0, "live_bytes": 0, "versions": 0, "history_bytes": 0}
         self.shared: dict[str, int] = {}
+        self.fresh: dict[str, AssetCount] = {}
         self.changes: list[Change] = []
         self.replaced: dict[str, str] = {}
         self.unpinned: list[tuple[FileDelta, Head]] = []
@@ -128,6 +139,8 @@ class _Builder:
             return
         if before is not None:
             self.end(before, delta, keep=not collected.ending)
+        for frozen in delta.frozen:
+            self.freeze(delta, frozen)
         if after is None:
             self.tombstone(delta, collected.first)
         else:
@@ -176,7 +189,7 @@ class _Builder:
         after = delta.after
         if not delta.appends:
             assert after is not None
-            if after.path == before.path or _attributes_differ(before, after):
+            if after.path == before.path or attributes_differ(before, after):
                 self.end_state(before, partial=True)
         elif keep:
             self.counts["history_bytes"] += before.head.size
@@ -198,6 +211,39 @@ class _Builder:
         inline = not partial and before.head.asset is None
         body = Take(head_key(before.path)) if inline else None
         self.put(state_key(before.file_id, before.version, before.changed), encode(state), body)
+
+    def freeze(self, delta: FileDelta, frozen: FrozenVersion) -> None:
+        """Write a version that starts and ends with this commit."""
+        draft, content = frozen.draft, frozen.content
+        before, gone = delta.before, delta.gone
+        created = None if gone is None else gone.gone.created_at
+        created = created if before is None else before.created_at
+        state = State(
+            kind=content.kind,
+            mime_type=draft.mime_type,
+            size=content.size,
+            lines=content.lines,
+            sha256=content.sha256,
+            asset=content.asset,
+            uri=content.uri,
+            preview=content.preview,
+            metadata=draft.metadata,
+            operation=draft.operation,
+            status=draft.status,
+            artifact_kind=draft.artifact_kind,
+            produced_by=draft.produced_by,
+            pinned=draft.pinned,
+            version_path=draft.path,
+            version_commit=self.commit_id,
+            created_at=created,
+        )
+        key = state_key(delta.file_id, frozen.version, None)
+        self.put(key, encode(state), content.body)
+        self.counts["versions"] += 1
+        self.counts["history_bytes"] += content.size
+        self.share(content)
+        self.uploaded(content.uploaded_at)
+        self.built.versions.append(AppendedVersion(draft.path, frozen.version, draft.operation))
 
     def tombstone(self, delta: FileDelta, first: int) -> None:
         before = delta.before
@@ -297,7 +343,7 @@ class _Builder:
         head.version_at = before.version_at
         if before.version_path != after.path:
             head.version_path = before.version_path
-        if before.path != after.path and not _attributes_differ(before, after):
+        if before.path != after.path and not attributes_differ(before, after):
             head.changed = before.changed
 
     def file_expiry(self, delta: FileDelta, head: Head, after: Draft) -> None:
@@ -354,6 +400,11 @@ class _Builder:
             if before is not None and before.version == head.pinned:
                 self.put_artifact(path, head, before.head, head.pinned)
                 continue
+            frozen = next((f for f in delta.frozen if f.version == head.pinned), None)
+            if frozen is not None:
+                shown = decode(State, self.puts[state_key(head.file_id, head.pinned, None)].value)
+                self.put_artifact(path, head, shown, head.pinned)
+                continue
             state = await self.tree.version_state(head.file_id, head.pinned)
             if state is not None:
                 self.put_artifact(path, head, state.state, head.pinned)
@@ -371,7 +422,10 @@ class _Builder:
         if ref is None:
             return
         if content.uploaded_at is not None:
-            count = AssetCount(count=1, size=content.size, uri=content.uri)
+            count = self.fresh.setdefault(
+                ref, AssetCount(count=0, size=content.size, uri=content.uri)
+            )
+            count.count += 1
             self.put(asset_key(ref), encode(count))
         else:
             self.shared[ref] = self.shared.get(ref, 0) + 1
@@ -446,7 +500,7 @@ class _Builder:
         batch.sweeping_to = changeset.horizon
         batch.expect = dict(self.tree.expect)
         batch.expect_quiet = list(self.tree.quiet)
-        batch.quiet_since = self.tree.sequence if batch.expect_quiet else None
+        batch.quiet_since = self.tree.since if batch.expect_quiet else None
         batch.expect_empty = [subtree_range("head", path) for path in changeset.creates]
         batch.changes = sorted(
             (_with_replaced(change, self.replaced) for change in self.changes),
@@ -471,7 +525,8 @@ def _with_replaced(change: Change, replaced: dict[str, str]) -> Change:
     )
 
 
-def _attributes_differ(before: Entry, after: Draft) -> bool:
+def attributes_differ(before: Entry, after: Draft) -> bool:
+    """Tell whether a draft changes what a file carries besides its content."""
     head = before.head
     return (
         head.mime_type != after.mime_type

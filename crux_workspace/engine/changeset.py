@@ -10,7 +10,7 @@ from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.model.files import Status
 from crux_workspace.storage.records import Put
 
-__all__ = ["Changeset", "Draft", "FileDelta", "NewContent"]
+__all__ = ["Changeset", "Draft", "FileDelta", "FrozenVersion", "NewContent"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +67,15 @@ class Draft:
         return cls(**{**values, **changed})
 
 
+@dataclass(slots=True)
+class FrozenVersion:
+    """A version that a transaction staged and published before it staged another one."""
+
+    version: int
+    content: NewContent
+    draft: Draft
+
+
 @dataclass(slots=True, kw_only=True)
 class FileDelta:
     """One file: what was and what is to be. `after=None` deletes it and leaves a tombstone."""
@@ -78,6 +87,8 @@ class FileDelta:
     after: Draft | None = None
     overwritten: bool = False
     """Deleted because another file takes its path: no `gone/` record is left."""
+    frozen: list[FrozenVersion] = field(default_factory=list)
+    """Versions between the one before and the one after, oldest first."""
     upkeep: bool = False
     """The head is rewritten without a change, so that collection can go on."""
     purged: bool = False
@@ -87,7 +98,7 @@ class FileDelta:
     def base_version(self) -> int:
         """Last version before this change, 0 for a new file."""
         if self.before is not None:
-            return self.before.version
+            return self.before.version - (self.before.provisional and self.appends)
         return self.gone.gone.version if self.gone is not None else 0
 
     @property
@@ -98,7 +109,7 @@ class FileDelta:
     @property
     def version(self) -> int:
         """Last version after this change."""
-        return self.base_version + self.appends
+        return self.base_version + len(self.frozen) + self.appends
 
 
 @dataclass(slots=True)

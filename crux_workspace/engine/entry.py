@@ -52,6 +52,8 @@ class Entry:
     revision: int
     at: int
     body: bytes | None = None
+    provisional: bool = False
+    """Staged by a transaction: its newest version has no number of its own yet, further content replaces it."""
 
     @classmethod
     def of(cls, record: Record) -> Entry:
@@ -139,8 +141,8 @@ class Entry:
             created_at=self.created_at,
         )
 
-    def to_file(self, mount: str) -> WorkspaceFile:
-        """Make the result that users see."""
+    def to_file(self, mount: str, *, staged: bool = False) -> WorkspaceFile:
+        """Make the result that users see; a staged file has no commit yet."""
         head = self.head
         return WorkspaceFile(
             path=self.path,
@@ -161,8 +163,8 @@ class Entry:
             produced_by=head.produced_by,
             created_at=self.created_at,
             updated_at=self.commit_at,
-            sequence=self.commit_sequence,
-            commit=commit_name(self.commit_sequence, head.commit),
+            sequence=0 if staged else self.commit_sequence,
+            commit=None if staged else commit_name(self.commit_sequence, head.commit),
         )
 
     def to_version(self) -> VersionEntry:

@@ -186,13 +186,14 @@ class PastReads:
         start = None if after is None else head_key(after)
         async for entry in self.files("/", after=start):
             if entry.is_artifact():
-                record = await self._artifact(entry)
+                record = await self.artifact(entry)
                 if record is None:
                     self.expired += 1
                 else:
                     yield entry.path, record, entry.at
 
-    async def _artifact(self, entry: Entry) -> ArtifactRecord | None:
+    async def artifact(self, entry: Entry) -> ArtifactRecord | None:
+        """Return what an artifact showed then; None when its pinned version is not kept."""
         head = entry.head
         shown: Head | PastState | None = head
         version = head.version

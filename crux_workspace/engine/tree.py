@@ -102,11 +102,31 @@ class LiveTree:
     quiet: list[tuple[str, bool]] = field(default_factory=list)
     _records: dict[str, Record | None] = field(default_factory=dict)
     _looked: bool = False
+    _pinned: int | None = None
 
     @property
     def sequence(self) -> int:
         """The newest commit when the plan began to read."""
         return 0 if self.meta is None else self.meta.sequence
+
+    @property
+    def since(self) -> int:
+        """The commit from which on quiet subtrees must have stayed quiet."""
+        return self.sequence if self._pinned is None else self._pinned
+
+    def adopt(
+        self, meta: Meta | None, expect: dict[str, int], quiet: list[tuple[str, bool]]
+    ) -> None:
+        """Take over what was read earlier, as of `meta`, instead of reading it again."""
+        self.meta = meta
+        self._looked = True
+        self.pin(self.sequence)
+        self.expect.update(expect)
+        self.quiet.extend(quiet)
+
+    def pin(self, sequence: int) -> None:
+        """Let quiet subtrees count from an earlier commit."""
+        self._pinned = sequence
 
     async def get(self, keys: Iterable[str], *, bodies: bool = False) -> list[Record | None]:
         """Read records; each becomes an expectation. The first read of a plan brings `meta` along."""
@@ -158,6 +178,11 @@ class LiveTree:
         """Return the deleted file that goes on at a path that was looked at."""
         record = self._records[gone_key(path)]
         return None if record is None else GoneFile.of(record)
+
+    def touched_below(self, path: str) -> bool:
+        """Tell whether the plan itself moved something below a path; it never does on the live tree."""
+        del path
+        return False
 
     async def below(self, path: str, *, bodies: bool = False) -> list[Entry]:
         """Return all files below a directory, expired ones included; the subtree must stay quiet until the commit."""

@@ -70,6 +70,7 @@ VERBS: dict[str, Verb] = {
         Verb("resolve", False, "1", 0, moves_bytes=True),
         Verb("log", False, "pages", 0, "log"),
         Verb("undo_commit", True, "pages", 1, "undo-commit"),
+        Verb("transaction", True, "1", 1),
         Verb("gc", True, "pages", 1, "gc"),
         Verb("namespaces", False, "1", 0, "namespaces"),
         Verb("drop_namespace", True, "1", 0),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from crux_workspace.engine.codec import Attributes
 from crux_workspace.engine.content import content_value, load_text, stored, stream_bytes
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.expiry import expired_files
 from crux_workspace.engine.keys import head_key
-from crux_workspace.engine.reads import LiveReads, TreeReads, directory_key
+from crux_workspace.engine.reads import TreeReads, VersionedReads, directory_key
 from crux_workspace.engine.tree import read_meta
 from crux_workspace.errors import (
     BinaryContentError,
@@ -112,7 +112,7 @@ def version_missing(path: str, version: int, last: int) -> VersionNotFoundError:
 
 
 async def find_version(
-    reads: LiveReads, path: str, version: int, *, bodies: bool
+    reads: VersionedReads, path: str, version: int, *, bodies: bool
 ) -> tuple[Entry | None, Entry | PastState]:
     """Return (the live file, the version asked for), a deleted file's versions included.
 
@@ -151,8 +151,7 @@ async def open_version(
                 hint = f"{path} is a directory; list it and read one of its files."
             raise not_found(path, hint)
         return Found(path, entry, entry.version, entry.head, entry.body)
-    assert isinstance(reads, LiveReads)
-    entry, at = await find_version(reads, path, version, bodies=bodies)
+    entry, at = await find_version(cast("VersionedReads", reads), path, version, bodies=bodies)
     if isinstance(at, Entry):
         return Found(path, entry, at.version, at.head, at.body)
     if at.is_tombstone:

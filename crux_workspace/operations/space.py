@@ -29,7 +29,7 @@ from crux_workspace.errors import (
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.paths import ancestors
 from crux_workspace.mounts.routing import Router
-from crux_workspace.storage.records import Reader
+from crux_workspace.storage.records import PreconditionFailed, Reader
 
 __all__ = [
     "IfVersion",
@@ -98,6 +98,7 @@ class Space:
         recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None,
         prepare: Callable[[Stale], Awaitable[None]] | None = None,
         abandon: Callable[[], Awaitable[None]] | None = None,
+        refused: Callable[[PreconditionFailed], Exception | None] | None = None,
     ) -> _T:
         """Plan and commit one call; `request` is what two calls with one idempotency key must agree on."""
         call: Call[_T] = Call(
@@ -109,6 +110,7 @@ class Space:
             recall=recall,
             prepare=prepare,
             abandon=abandon,
+            refused=refused,
             idempotency_key=options.idempotency_key,
             digest=digest_of(verb, request) if options.idempotency_key is not None else "",
             sweep=lambda: sweep_due(self.ports, self.in_flight),
@@ -232,7 +234,7 @@ async def claim(tree: LiveTree, changes: Changeset, path: str) -> GoneFile | Non
             changes.expire(late)
     if (expired := tree.expired(path)) is not None:
         return changes.expire(expired)
-    if not tree.careful:
+    if not tree.careful and not tree.touched_below(path):
         changes.creates.append(path)
         return tree.gone(path)
     for entry in await tree.below(path):
