@@ -126,8 +126,6 @@ class Call(Generic[_T]):
     """Delete this call's uploads; only called when it is known that nothing refers to them."""
     idempotency_key: str | None = None
     digest: str = ""
-    refused: Callable[[PreconditionFailed], Exception | None] | None = None
-    """Judge a refusal: an error to raise, or None to plan again."""
     sweep: Callable[[], Awaitable[int]] | None = None
     """Account for files whose time has passed before a ceiling refuses; returns how many went."""
 
@@ -243,9 +241,7 @@ class _Attempts(Generic[_T]):
                 return result
             except PreconditionFailed as failed:
                 refused = failed
-                error = None if self.call.refused is None else self.call.refused(failed)
-                if error is not None:
-                    raise error from None
+                continue
             except CeilingExceeded as exceeded:
                 if await self.made_room():
                     continue

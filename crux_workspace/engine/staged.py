@@ -143,6 +143,9 @@ class StagedTree(LiveTree):
         """Read what is not known yet of some paths, as of the transaction's start."""
         heads: dict[str, None] = {}
         for path in paths:
+            slot = self._slots.get(path)
+            if bodies and slot is not None and slot.entry is not None:
+                await self._fill(slot.entry)
             for wanted in (path, *(ancestors(path) if ways else ())):
                 known = wanted in self._base and (not bodies or wanted in self._with_body)
                 if wanted not in self._slots and not known:
@@ -160,6 +163,13 @@ class StagedTree(LiveTree):
             self._note_gone(path, record)
         for key, record in zip(extra, found[len(heads) + len(gone) :], strict=False):
             self._extra[key] = record
+
+    async def _fill(self, entry: Entry) -> None:
+        """Bring the inline bytes of a staged file that still has the content it had at the start."""
+        staged = self.files[entry.file_id]
+        if entry.body is None and entry.head.asset is None and staged.base is not None:
+            found = await self._past(staged.base.path, None, bodies=True)
+            entry.body = None if found is None else found.body
 
     def _check_incarnation(self, meta: Meta | None) -> bool:
         """Return whether nothing at all was committed since the start."""
@@ -248,11 +258,16 @@ class StagedTree(LiveTree):
         ]
         async for entry in self.past.files(path, after=after, bodies=bodies):
             while staged and sort_key(staged[0].path) < sort_key(entry.path):
-                yield staged.pop(0)
+                yield await self._shown(staged.pop(0), bodies=bodies)
             if entry.path not in self._slots:
                 yield entry
         for entry in staged:
-            yield entry
+            yield await self._shown(entry, bodies=bodies)
+
+    async def _shown(self, entry: Entry, *, bodies: bool) -> Entry:
+        if bodies:
+            await self._fill(entry)
+        return entry
 
     def listen(self, path: str) -> None:
         """Expect that nothing at or below a path changes until the commit."""

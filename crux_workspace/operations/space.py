@@ -29,7 +29,7 @@ from crux_workspace.errors import (
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.paths import ancestors
 from crux_workspace.mounts.routing import Router
-from crux_workspace.storage.records import PreconditionFailed, Reader
+from crux_workspace.storage.records import Reader
 
 __all__ = [
     "IfVersion",
@@ -98,7 +98,6 @@ class Space:
         recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None,
         prepare: Callable[[Stale], Awaitable[None]] | None = None,
         abandon: Callable[[], Awaitable[None]] | None = None,
-        refused: Callable[[PreconditionFailed], Exception | None] | None = None,
     ) -> _T:
         """Plan and commit one call; `request` is what two calls with one idempotency key must agree on."""
         call: Call[_T] = Call(
@@ -110,7 +109,6 @@ class Space:
             recall=recall,
             prepare=prepare,
             abandon=abandon,
-            refused=refused,
             idempotency_key=options.idempotency_key,
             digest=digest_of(verb, request) if options.idempotency_key is not None else "",
             sweep=lambda: sweep_due(self.ports, self.in_flight),

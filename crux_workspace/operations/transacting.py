@@ -19,6 +19,7 @@ from crux_workspace.engine.committer import (
 from crux_workspace.engine.content import discard
 from crux_workspace.engine.entry import Entry, commit_name
 from crux_workspace.engine.keys import head_key, op_key, path_in_key
+from crux_workspace.engine.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.engine.staged import StagedTree, conflict_of, transaction_conflict
 from crux_workspace.engine.staged_reads import StagedReads
 from crux_workspace.engine.tree import LiveTree, read_meta, scan_range
@@ -26,8 +27,15 @@ from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.transactions import Replayed
 from crux_workspace.operations.space import Options, Space, digest_of, type_conflict
-from crux_workspace.storage.layout import META_KEY, subtree_range
-from crux_workspace.storage.records import PreconditionFailed, Reader
+from crux_workspace.storage.layout import (
+    LOG_PREFIX,
+    META_KEY,
+    is_log_head,
+    log_key,
+    quiet_violation,
+    subtree_range,
+)
+from crux_workspace.storage.records import Reader
 
 __all__ = ["StagedSpace", "apply", "begin"]
 
@@ -80,7 +88,6 @@ class StagedSpace(Space):
         recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None,
         prepare: Callable[[Stale], Awaitable[None]] | None = None,
         abandon: Callable[[], Awaitable[None]] | None = None,
-        refused: Callable[[PreconditionFailed], Exception | None] | None = None,
     ) -> _T:
         """Stage one call."""
         if options.idempotency_key is not None:
@@ -182,11 +189,6 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Replayed | 
         live.pin(tree.sequence)
         return changes
 
-    def refused(failure: PreconditionFailed) -> Exception | None:
-        if failure.what == "quiet":
-            return transaction_conflict([conflict_of(failure.subject, None, None)])
-        return None
-
     async def recall(_: Reader, op: Op, sequence: int, at: int) -> Replayed:
         return _replayed(op, sequence, at)
 
@@ -207,7 +209,6 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Replayed | 
             request=[],
             recall=recall,
             abandon=staged.close,
-            refused=refused,
         )
     finally:
         await staged.drop([ref for ref in staged.tree.uploads if used and ref not in used])
@@ -243,8 +244,34 @@ async def _refuse_changed(live: LiveTree, tree: StagedTree) -> None:
         begun is None and not conflicts
     ):
         conflicts = conflicts or [conflict_of("/", None, None)]
+    conflicts += await _heard(live, tree)
     if conflicts:
         raise transaction_conflict(conflicts)
+
+
+async def _heard(live: LiveTree, tree: StagedTree) -> list[dict[str, object]]:
+    """Return what was committed since the start on paths that were listed or searched."""
+    if not tree.quiet or live.sequence == tree.sequence:
+        return []
+    expected = tree.sequence + 1
+    after = log_key(tree.sequence) + "\x7f"
+    async for record in scan_range(live.reader, LOG_PREFIX, after=after, bodies=True, page=64):
+        if not is_log_head(record.key):
+            continue
+        if sequence_of_key(record.key) != expected:
+            break
+        head = log_head(record)
+        for change in await commit_changes(live.reader, record, head):
+            if quiet_violation([change], tree.quiet) is not None:
+                conflict = conflict_of(change.path, None, None)
+                conflict["base_version"] = change.previous_version
+                conflict["current_version"] = change.version
+                conflict["last_operation"], conflict["last_actor"] = head.verb, head.actor
+                return [conflict]
+        expected += 1
+    if expected <= live.sequence:
+        return [conflict_of(tree.quiet[0][0], None, None)]
+    return []
 
 
 async def _refuse_directories(live: LiveTree, tree: StagedTree, changes: Changeset) -> None:
