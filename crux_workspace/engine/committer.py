@@ -20,7 +20,7 @@ from crux_workspace.engine.codec import Op, decode, encode
 from crux_workspace.engine.entry import Entry, commit_name
 from crux_workspace.engine.guard import GuardedReader
 from crux_workspace.engine.keys import op_key
-from crux_workspace.engine.log import log_head, sequence_of_key
+from crux_workspace.engine.log import log_head, sequence_of_key, time_of
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.errors import (
@@ -317,7 +317,7 @@ class _Attempts(Generic[_T]):
         planned = await call.plan(tree)
         if isinstance(planned, Finished):
             raise _Finished(planned.result)
-        commit_id = self.ports.ids()[:24]
+        commit_id = self.ports.ids()[-24:]
         built = await build(self.ports, tree, planned, call.verb, commit_id)
         if call.idempotency_key is not None:
             op = Op(digest=call.digest, commit=commit_id)
@@ -359,7 +359,7 @@ class _Attempts(Generic[_T]):
             if is_log_head(record.key):
                 commit_id = log_head(record).commit_id
                 if commit_id in self.sent:
-                    raise _Landed(sequence_of_key(record.key), record.at, commit_id)
+                    raise _Landed(sequence_of_key(record.key), time_of(record), commit_id)
 
     async def made_room(self) -> bool:
         """Account for due files once before a ceiling refuses."""
