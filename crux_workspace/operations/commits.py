@@ -18,7 +18,7 @@ from crux_workspace.engine.log import (
     log_page,
     sequence_of_key,
 )
-from crux_workspace.engine.past import PastReads
+from crux_workspace.engine.past import PastReads, expired_version
 from crux_workspace.engine.tree import LiveTree, read_meta
 from crux_workspace.errors import (
     ConflictError,
@@ -228,6 +228,8 @@ async def _reverse(space: Space, tree: LiveTree, changes: list[Change], sequence
 async def _back(tree: LiveTree, file_id: str, current: Entry | None, earlier: Entry) -> FileDelta:
     """Plan one file's way back: content as a new `undo` version, attributes and pin as they were."""
     head = earlier.head
+    if head.pinned is not None and head.pinned != earlier.version:
+        await _refuse_lost_pin(tree, earlier, head.pinned)
     draft = Draft.like(earlier, content=None, walk=None)
     if current is not None and current.version == earlier.version:
         draft.operation, draft.restored_from = current.head.operation, current.head.restored_from
@@ -257,6 +259,12 @@ async def _gone(tree: LiveTree, earlier: Entry) -> GoneFile:
         file_id=earlier.file_id, version=version, created_at=earlier.created_at, first=first
     )
     return GoneFile(earlier.path, made, 0)
+
+
+async def _refuse_lost_pin(tree: LiveTree, earlier: Entry, pinned: int) -> None:
+    """A pin comes back only with the version it shows: collecting may have taken it since."""
+    if await tree.version_state(earlier.file_id, pinned) is None:
+        raise expired_version(earlier.path)
 
 
 def _purged(path: str) -> VersionNotFoundError:
