@@ -13,7 +13,7 @@ from crux_workspace.engine.codec import Job, Was, decode, encode
 from crux_workspace.engine.committer import Done, Finished
 from crux_workspace.engine.entry import GoneFile, PastState
 from crux_workspace.engine.keys import job_key, states_prefix, was_key_parts, was_prefix
-from crux_workspace.engine.log import commit_changes, log_head
+from crux_workspace.engine.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.model.changes import Change
 from crux_workspace.operations.space import (
@@ -24,9 +24,11 @@ from crux_workspace.operations.space import (
 )
 from crux_workspace.operations.writing import needs_recursive, refuse_directory_version
 from crux_workspace.storage.layout import (
+    LOG_PREFIX,
     decode_changes,
     encode_changes,
     encode_log,
+    is_log_head,
     log_key,
     prefix_end,
     redact,
@@ -48,12 +50,14 @@ class PurgeJob:
     path: str
     file_id: str
     sequence: int
+    collected: bool = False
+    """Some of its versions were collected before: states no longer tell all commits that name it."""
 
     @classmethod
     def of(cls, record: Record) -> PurgeJob:
         """Read an unfinished purge."""
         job = decode(Job, record.value)
-        return cls(job.path, job.file_id, record.revision)
+        return cls(job.path, job.file_id, record.revision, job.first > 1)
 
 
 async def purge(
@@ -77,14 +81,14 @@ async def purge(
         for delta in deltas:
             where = delta.before.path if delta.before is not None else ""
             where = delta.gone.path if delta.gone is not None else where
-            jobs.append(Job(path=where, file_id=delta.file_id))
+            jobs.append(Job(path=where, file_id=delta.file_id, first=_first(delta)))
         if not deltas:
             return Finished([])
         puts = [Put(job_key(job.file_id), encode(job)) for job in jobs]
         return Changeset(deltas, extra_puts=puts)
 
     def finish(done: Done) -> list[PurgeJob]:
-        return [PurgeJob(job.path, job.file_id, done.sequence) for job in jobs]
+        return [PurgeJob(job.path, job.file_id, done.sequence, job.first > 1) for job in jobs]
 
     async def recall(*_: object) -> list[PurgeJob]:
         return []
@@ -127,6 +131,12 @@ async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) 
         space.router.writable(found.path)
         deltas.append(FileDelta(file_id=found.gone.file_id, gone=found, purged=True))
     return deltas
+
+
+def _first(delta: FileDelta) -> int:
+    if delta.before is not None:
+        return delta.before.head.first
+    return 1 if delta.gone is None else delta.gone.gone.first
 
 
 # -- what remains
@@ -229,7 +239,25 @@ async def _traces(space: Space, job: PurgeJob) -> set[int]:
                 ends = {was.since, was_key_parts(record.key)[1]}
                 sequences |= ends
                 paths += await _paths_at(space, job.file_id, ends)
+    if job.collected and sequences:
+        sequences |= await _named_between(space, job, min(sequences))
     return {sequence for sequence in sequences if 0 < sequence < job.sequence}
+
+
+async def _named_between(space: Space, job: PurgeJob, first: int) -> set[int]:
+    """Return the commits that name the file, by reading the log from its first known one to the purge."""
+    reader = space.ports.reader
+    named: set[int] = set()
+    start = log_key(first)
+    async for record in scan_range(
+        reader, LOG_PREFIX, after=start, before=log_key(job.sequence), bodies=True
+    ):
+        if not is_log_head(record.key):
+            continue
+        changes = await commit_changes(reader, record, log_head(record))
+        if any(change.file_id == job.file_id for change in changes):
+            named.add(sequence_of_key(record.key))
+    return named
 
 
 async def _paths_at(space: Space, file_id: str, sequences: set[int]) -> list[str]:
