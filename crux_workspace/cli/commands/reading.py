@@ -1,0 +1,230 @@
+"""``ls``, ``cat``, ``stat``, ``grep``: now, and under ``at`` as it was."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Annotated, Any
+
+import typer
+
+from crux_workspace.cli.declaring import app, at_app, command
+from crux_workspace.cli.output import Output, time_text
+from crux_workspace.cli.session import Session
+from crux_workspace.errors import PathNotFoundError
+
+__all__ = ["cat", "grep", "ls", "stat"]
+
+_PANEL = "Files"
+_BOTH = (app, at_app)
+_PAGE = 1000
+_WHOLE = 1 << 62
+_ENTRY_COLUMNS = ("size", "version", "updated", "kind", "path")
+
+
+@command("ls", panel=_PANEL, apps=_BOTH, example="crux-workspace ls -l '/workspace/**/*.md'")
+async def ls(
+    session: Session,
+    path: Annotated[str, typer.Argument(help="Directory, file, or glob over files.")] = "/",
+    long: Annotated[
+        bool, typer.Option("--long", "-l", help="Show size, version, time and kind too.")
+    ] = False,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-R", help="List all files below.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(help="At most so many entries; a note says how to go on.")
+    ] = None,
+    cursor: Annotated[str | None, typer.Option(help="Go on where an earlier page ended.")] = None,
+) -> None:
+    """List a directory, a file, or the files that a glob matches.
+
+    Directories end in a slash. A path that exists is taken literally, else its glob characters count; a missing directory is empty.
+    """
+    async with session.tree() as tree:
+        entries, following = await _entries(tree, path, recursive, limit, cursor)
+    out = session.out
+    if out.as_json:
+        out.json({"entries": [entry.to_dict() for entry in entries], "cursor": following})
+    elif long:
+        out.table(_ENTRY_COLUMNS, map(_entry_row, entries))
+    else:
+        _print_names(out, entries)
+    if following and not out.as_json:
+        out.note(f"more entries: --cursor {following}")
+
+
+async def _entries(
+    tree: Any,  # noqa: ANN401 - a workspace or a view
+    path: str,
+    recursive: bool,
+    limit: int | None,
+    cursor: str | None,
+) -> tuple[list[Any], str | None]:
+    """Return the entries of all pages, or of one page when there is a limit, and the cursor of the next page."""
+    entries: list[Any] = []
+    while True:
+        page = await tree.list(path, recursive=recursive, limit=limit or _PAGE, cursor=cursor)
+        entries += page.entries
+        cursor = page.cursor
+        if cursor is None or limit is not None:
+            return entries, cursor
+
+
+def _print_names(out: Output, entries: Iterable[Any]) -> None:
+    for entry in entries:
+        out.line(_name(entry))
+
+
+def _name(entry: Any) -> str:  # noqa: ANN401 - file or directory
+    return str(entry.path) if entry.kind == "file" else f"{entry.path.rstrip('/')}/"
+
+
+def _entry_row(entry: Any) -> tuple[object, ...]:  # noqa: ANN401 - file or directory
+    if entry.kind == "directory":
+        return (None, None, None, "directory", _name(entry))
+    return (
+        entry.size,
+        entry.version,
+        time_text(entry.updated_at),
+        entry.content_kind,
+        entry.path,
+    )
+
+
+@command(
+    "cat", panel=_PANEL, apps=_BOTH, example="crux-workspace cat /workspace/photo.png > photo.png"
+)
+async def cat(
+    session: Session,
+    path: Annotated[str, typer.Argument(help="File to read.")],
+    version: Annotated[
+        int | None, typer.Option(help="Read this version, also of a deleted file.")
+    ] = None,
+    lines: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A:B", help="Only lines A to B, counted from 1; A:, :B and A work too."
+        ),
+    ] = None,
+) -> None:
+    """Write a file's exact bytes to stdout, binary ones too, whatever its size.
+
+    With --json it is the content with its type, size and version as one JSON document; binary content is named there, not shown.
+    """
+    options: dict[str, Any] = {} if version is None else {"version": version}
+    window = _window(lines)
+    async with session.tree() as tree:
+        if session.out.as_json or window:
+            content = await tree.read(path, max_inline_bytes=_WHOLE, **options, **window)
+            if session.out.as_json:
+                session.out.json(content.to_dict())
+            else:
+                session.out.raw(content.content.encode())
+            return
+        async for chunk in _chunks(tree, path, options):
+            session.out.raw(chunk)
+
+
+async def _chunks(
+    tree: Any,  # noqa: ANN401 - a workspace or a view
+    path: str,
+    options: dict[str, Any],
+) -> AsyncIterator[bytes]:
+    if hasattr(tree, "stream"):
+        async for chunk in tree.stream(path, **options):
+            yield chunk
+    else:
+        yield await tree.read_bytes(path, **options)
+
+
+def _window(lines: str | None) -> dict[str, int]:
+    if lines is None:
+        return {}
+    first, colon, last = lines.partition(":")
+    try:
+        window = {
+            name: int(number)
+            for name, number in (("start_line", first), ("end_line", last if colon else first))
+            if number
+        }
+    except ValueError:
+        window = {}
+    if not window:
+        raise typer.BadParameter(f"{lines!r} is not A:B, A:, :B or A.", param_hint="--lines")
+    return window
+
+
+@command("stat", panel=_PANEL, apps=_BOTH, example="crux-workspace stat /workspace/notes.md")
+async def stat(
+    session: Session, path: Annotated[str, typer.Argument(help="File to describe.")]
+) -> None:
+    """Say what is known about a file: size, version, type, status, times, metadata; never its content."""
+    async with session.tree() as tree:
+        file = await tree.stat(path)
+    if file is None:
+        raise PathNotFoundError(
+            f"There is no file at {path}.",
+            details={"path": path},
+            hint="crux-workspace ls shows what is there; stat is for files.",
+        )
+    known = file.to_dict()
+    if session.out.as_json:
+        session.out.json(known)
+        return
+    for name in ("created_at", "updated_at"):
+        known[name] = time_text(known[name])
+    del known["preview"]
+    session.out.table(
+        ("name", "value"), [(name, value) for name, value in known.items() if value is not None]
+    )
+
+
+@command("grep", panel=_PANEL, apps=_BOTH, example="crux-workspace grep -i 'todo' /workspace -C 1")
+async def grep(
+    session: Session,
+    query: Annotated[str, typer.Argument(help="Text to find, literally.")],
+    path: Annotated[
+        str | None,
+        typer.Argument(help="File, directory or glob to search; everything if left out."),
+    ] = None,
+    ignore_case: Annotated[
+        bool, typer.Option("--ignore-case", "-i", help="Case does not matter.")
+    ] = False,
+    regex: Annotated[
+        bool, typer.Option("--regex", "-E", help="QUERY is a regular expression (RE2).")
+    ] = False,
+    max_results: Annotated[
+        int, typer.Option("--max-results", "-n", help="Stop after so many matches.")
+    ] = 100,
+    context: Annotated[
+        int, typer.Option("--context", "-C", help="Lines to show before and after.")
+    ] = 0,
+) -> None:
+    """Search the contents of text and JSON files.
+
+    Prints path:line:text for each match; nothing found prints nothing and is a success. Says on stderr when there are more matches.
+    """
+    options: dict[str, Any] = {} if path is None else {"path": path}
+    async with session.tree() as tree:
+        found = await tree.grep(
+            query,
+            ignore_case=ignore_case,
+            regex=regex,
+            max_results=max_results,
+            context_lines=context,
+            **options,
+        )
+    out = session.out
+    if out.as_json:
+        out.json(found.to_dict())
+        return
+    for number, match in enumerate(found.matches):
+        if context and number:
+            out.line("--")
+        for before, text in enumerate(match.before, start=match.line - len(match.before)):
+            out.line(f"{match.path}-{before}-{text}")
+        out.line(f"{match.path}:{match.line}:{match.text}")
+        for after, text in enumerate(match.after, start=match.line + 1):
+            out.line(f"{match.path}-{after}-{text}")
+    if found.truncated:
+        out.note(f"more matches than {max_results}: raise --max-results or narrow the search")
