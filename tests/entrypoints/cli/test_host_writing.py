@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ async def test_without_hard_links_a_file_is_published_all_the_same(
             target.write_bytes(b"theirs")
         raise OSError(errno.EOPNOTSUPP, "no links here")
 
-    monkeypatch.setattr(host_writing.os, "link", no_links)
+    monkeypatch.setattr(os, "link", no_links)
     if taken:
         with pytest.raises(PathExistsError):
             await out.write("a", _bytes(b"ours"))
