@@ -142,9 +142,6 @@ def edit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            allow_dash=True,
             help="Several edits, all or none: a JSON array of objects with find, replace and, if needed, occurrence or "
             "replace_all; - is stdin.",
         ),
@@ -174,8 +171,7 @@ def edit(
             param_hint="--edits",
         )
     else:
-        with open_argument(None, None if str(edits) == "-" else edits) as file:
-            options["edits"] = _edits(text_of(file))
+        options["edits"] = _edits(edits)
     return _edit(session, path, options)
 
 
@@ -185,9 +181,14 @@ async def _edit(session: Session, path: str, options: dict[str, Any]) -> None:
     show_entry(session.out, edited)
 
 
-def _edits(text: str) -> list[Any]:
+def _edits(file: Path) -> list[Any]:
     from crux_workspace import Edit
 
+    is_stdin = str(file) == "-"
+    if not is_stdin and not file.is_file():
+        raise typer.BadParameter(f"there is no file {file}.", param_hint="--edits")
+    with open_argument(None, None if is_stdin else file) as source:
+        text = text_of(source)
     try:
         return [Edit(**edit) for edit in json.loads(text)]
     except (TypeError, ValueError) as error:

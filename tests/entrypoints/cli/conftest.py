@@ -91,6 +91,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith("CRUX_WORKSPACE_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def test_refused_names_are_reported_and_the_rest_goes_in(cws: Any, source: Path)
     assert ran.error["code"] == "INVALID_PATH"
     assert cws.ok("ls", "-R").lines == ["/workspace/good", "/workspace/zz"]
     ran = cws("import", source, "/workspace")
-    assert ran.stderr.count("refused ") == 4
+    assert len([line for line in ran.stderr.splitlines() if line.startswith("refused ")]) == 4
     assert "error INVALID_PATH: 4 files were not imported" in ran.stderr
 
 

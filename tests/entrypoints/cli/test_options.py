@@ -201,6 +201,7 @@ def test_traceback_is_shown_when_asked_for(with_app: Any, monkeypatch: pytest.Mo
         ["edit", "/workspace/a", "--find", "x"],
         ["edit", "/workspace/a", "--edits", __file__, "--find", "x", "--replace", "y"],
         ["edit", "/workspace/a", "--edits", __file__, "--all"],
+        ["edit", "/workspace/a", "--edits", "missing"],
         ["at", "yesterday", "ls"],
         ["at", "99999999999999999999ms", "ls"],
         ["import", "missing", "/workspace"],
