@@ -12,7 +12,9 @@ from crux_workspace.cli.declaring import app
 # isort: off
 from crux_workspace.cli.commands import (  # noqa: F401
     reading,
+    searching,
     writing,
+    editing,
     relocating,
     versions,
     publishing,

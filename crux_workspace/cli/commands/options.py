@@ -11,7 +11,7 @@ from crux_workspace.cli.output import Output
 if TYPE_CHECKING:
     from crux_workspace.model.files import WorkspaceEntry
 
-__all__ = ["IdempotencyKey", "IfVersion", "Overwrite", "show_entry"]
+__all__ = ["IdempotencyKey", "IfVersion", "MimeType", "Overwrite", "show_entry"]
 
 IfVersion = Annotated[
     int | None,
@@ -22,6 +22,9 @@ IfVersion = Annotated[
 IdempotencyKey = Annotated[
     str | None,
     typer.Option(metavar="KEY", help="Repeating the command with the same key changes nothing."),
+]
+MimeType = Annotated[
+    str | None, typer.Option("--mime", help="MIME type; guessed from the name if left out.")
 ]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace what is there; undo can bring it back.")

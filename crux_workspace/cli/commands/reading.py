@@ -1,18 +1,18 @@
-"""``ls``, ``cat``, ``stat``, ``grep``: now, and under ``at`` as it was."""
+"""``ls``, ``cat``, ``stat``: now, and under ``at`` as it was."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import typer
 
 from crux_workspace.cli.declaring import app, at_app, command
-from crux_workspace.cli.output import Output, time_text
+from crux_workspace.cli.output import time_text
 from crux_workspace.cli.session import Session
 from crux_workspace.errors import PathNotFoundError
 
-__all__ = ["cat", "grep", "ls", "stat"]
+__all__ = ["cat", "ls", "stat"]
 
 _PANEL = "Files"
 _BOTH = (app, at_app)
@@ -40,39 +40,38 @@ async def ls(
 
     Directories end in a slash. A path that exists is taken literally, else its glob characters count; a missing directory is empty.
     """
-    async with session.tree() as tree:
-        entries, following = await _entries(tree, path, recursive, limit, cursor)
     out = session.out
+    entries: list[Any] = []
+    async with session.tree() as tree:
+        async for page in _pages(tree, path, recursive, limit, cursor):
+            cursor = page.cursor
+            if out.as_json or long:
+                entries += page.entries
+            else:
+                out.text("".join(f"{_name(entry)}\n" for entry in page.entries))
     if out.as_json:
-        out.json({"entries": [entry.to_dict() for entry in entries], "cursor": following})
-    elif long:
+        out.json({"entries": [entry.to_dict() for entry in entries], "cursor": cursor})
+        return
+    if long:
         out.table(_ENTRY_COLUMNS, map(_entry_row, entries))
-    else:
-        _print_names(out, entries)
-    if following and not out.as_json:
-        out.note(f"more entries: --cursor {following}")
+    if cursor:
+        out.note(f"more entries: --cursor {cursor}")
 
 
-async def _entries(
+async def _pages(
     tree: Any,  # noqa: ANN401 - a workspace or a view
     path: str,
     recursive: bool,
     limit: int | None,
     cursor: str | None,
-) -> tuple[list[Any], str | None]:
-    """Return the entries of all pages, or of one page when there is a limit, and the cursor of the next page."""
-    entries: list[Any] = []
+) -> AsyncIterator[Any]:
+    """Give all pages, or one when there is a limit."""
     while True:
         page = await tree.list(path, recursive=recursive, limit=limit or _PAGE, cursor=cursor)
-        entries += page.entries
+        yield page
         cursor = page.cursor
         if cursor is None or limit is not None:
-            return entries, cursor
-
-
-def _print_names(out: Output, entries: Iterable[Any]) -> None:
-    for entry in entries:
-        out.line(_name(entry))
+            return
 
 
 def _name(entry: Any) -> str:  # noqa: ANN401 - file or directory
@@ -177,54 +176,3 @@ async def stat(
     session.out.table(
         ("name", "value"), [(name, value) for name, value in known.items() if value is not None]
     )
-
-
-@command("grep", panel=_PANEL, apps=_BOTH, example="crux-workspace grep -i 'todo' /workspace -C 1")
-async def grep(
-    session: Session,
-    query: Annotated[str, typer.Argument(help="Text to find, literally.")],
-    path: Annotated[
-        str | None,
-        typer.Argument(help="File, directory or glob to search; everything if left out."),
-    ] = None,
-    ignore_case: Annotated[
-        bool, typer.Option("--ignore-case", "-i", help="Case does not matter.")
-    ] = False,
-    regex: Annotated[
-        bool, typer.Option("--regex", "-E", help="QUERY is a regular expression (RE2).")
-    ] = False,
-    max_results: Annotated[
-        int, typer.Option("--max-results", "-n", help="Stop after so many matches.")
-    ] = 100,
-    context: Annotated[
-        int, typer.Option("--context", "-C", help="Lines to show before and after.")
-    ] = 0,
-) -> None:
-    """Search the contents of text and JSON files.
-
-    Prints path:line:text for each match; nothing found prints nothing and is a success. Says on stderr when there are more matches.
-    """
-    options: dict[str, Any] = {} if path is None else {"path": path}
-    async with session.tree() as tree:
-        found = await tree.grep(
-            query,
-            ignore_case=ignore_case,
-            regex=regex,
-            max_results=max_results,
-            context_lines=context,
-            **options,
-        )
-    out = session.out
-    if out.as_json:
-        out.json(found.to_dict())
-        return
-    for number, match in enumerate(found.matches):
-        if context and number:
-            out.line("--")
-        for before, text in enumerate(match.before, start=match.line - len(match.before)):
-            out.line(f"{match.path}-{before}-{text}")
-        out.line(f"{match.path}:{match.line}:{match.text}")
-        for after, text in enumerate(match.after, start=match.line + 1):
-            out.line(f"{match.path}-{after}-{text}")
-    if found.truncated:
-        out.note(f"more matches than {max_results}: raise --max-results or narrow the search")
