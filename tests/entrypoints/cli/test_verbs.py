@@ -85,11 +85,8 @@ def test_grep_prints_path_line_and_text(tree: Any) -> None:
 def test_grep_without_a_match_succeeds_silently(tree: Any) -> None:
     assert tree.ok("grep", "nowhere").stdout == b""
     assert tree.ok("grep", "x", "/workspace/missing").stdout == b""
-    assert tree.ok("grep", "nowhere", "--json").json == {"matches": [], "truncated": False} | {
-        key: value
-        for key, value in tree.ok("grep", "nowhere", "--json").json.items()
-        if key not in ("matches", "truncated")
-    }
+    found = tree.ok("grep", "nowhere", "--json").json
+    assert (found["matches"], found["truncated"]) == ([], False)
 
 
 def test_grep_says_when_there_is_more(tree: Any) -> None:
