@@ -19,7 +19,7 @@ from crux_workspace.cli.settings import DEFAULT_URL, Settings
 from crux_workspace.errors import InvalidInputError, StorageError
 
 if TYPE_CHECKING:
-    from crux_workspace import Workspace
+    from crux_workspace import Workspace, WorkspaceView
 
 __all__ = ["Session", "database_file", "shown_url"]
 
@@ -45,7 +45,7 @@ class Session:
             await opened.aclose()
 
     @asynccontextmanager
-    async def tree(self) -> AsyncIterator[Any]:
+    async def tree(self) -> AsyncIterator[Workspace | WorkspaceView]:
         """Open what the reading verbs look at: the workspace, or under ``at`` the tree as it was."""
         async with self.workspace() as ws:
             when = self.settings.when
@@ -69,6 +69,7 @@ class Session:
             settings.url or DEFAULT_URL,
             id=settings.id or "default",
             namespace=settings.namespace or "default",
+            create=settings.url is not None,
             **options,
         )
 

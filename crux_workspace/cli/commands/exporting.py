@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crux_workspace.cli.declaring import command
+from crux_workspace.cli.declaring import app, at_app, command
 from crux_workspace.cli.host_writing import OutFolder
 from crux_workspace.cli.progress import progress
 from crux_workspace.cli.session import Session
@@ -19,12 +19,17 @@ from crux_workspace.errors import PathNotFoundError
 from crux_workspace.model import paths
 
 if TYPE_CHECKING:
-    from crux_workspace import Workspace
+    from crux_workspace import Workspace, WorkspaceView
 
 __all__ = ["export"]
 
 
-@command("export", panel="Folders", example="crux-workspace export /outputs ./results")
+@command(
+    "export",
+    panel="Folders",
+    apps=(app, at_app),
+    example="crux-workspace export /outputs ./results",
+)
 async def export(
     session: Session,
     path: Annotated[str, typer.Argument(help="Directory or file to write out.")],
@@ -42,8 +47,8 @@ async def export(
     """
     tally = Tally("exported")
     base = paths.normalise(path)
-    async with session.workspace() as ws:
-        if not await ws.exists(path):
+    async with session.tree() as tree:
+        if not await tree.exists(path):
             raise PathNotFoundError(
                 f"There is nothing at {path}.",
                 details={"path": path},
@@ -52,15 +57,17 @@ async def export(
         with closing(await asyncio.to_thread(OutFolder, folder)) as out_folder:
             try:
                 with progress("exporting", None) as told:
-                    async for entry in ws.walk(path):
-                        await _export_file(ws, out_folder, entry.path, base, overwrite, tally, told)
+                    async for entry in tree.walk(path):
+                        await _export_file(
+                            tree, out_folder, entry.path, base, overwrite, tally, told
+                        )
             finally:
                 tally.show(session.out)
     tally.raise_failures()
 
 
 async def _export_file(
-    ws: Workspace,
+    tree: Workspace | WorkspaceView,
     out_folder: OutFolder,
     path: str,
     base: str,
@@ -71,7 +78,7 @@ async def _export_file(
     relative = path.rpartition("/")[2] if path == base else path[len(base) :].lstrip("/")
     try:
         size = await out_folder.write(
-            relative, _counted(ws.stream(path), told), overwrite=overwrite
+            relative, _counted(tree.stream(path), told), overwrite=overwrite
         )
     except ONE_FILE_FAILED as error:
         tally.fail(path, error)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from crux_workspace.cli.commands.options import IdempotencyKey, IfVersion, show_entry
-from crux_workspace.cli.declaring import command
+from crux_workspace.cli.declaring import app, at_app, command
 from crux_workspace.cli.session import Session
+from crux_workspace.model.files import Status
 
 __all__ = ["artifacts", "finalize", "withdraw"]
 
@@ -55,7 +56,9 @@ async def withdraw(
     show_entry(session.out, file)
 
 
-@command("artifacts", panel=_PANEL, example="crux-workspace artifacts --status final")
+@command(
+    "artifacts", panel=_PANEL, apps=(app, at_app), example="crux-workspace artifacts --status final"
+)
 async def artifacts(
     session: Session,
     status: Annotated[str | None, typer.Option(help="Only draft, or only final.")] = None,
@@ -70,8 +73,9 @@ async def artifacts(
 
     A published one shows its pinned version; head is the newest.
     """
-    async with session.workspace() as ws:
-        found = await ws.artifacts(status=status, kind=kind, path=path, limit=limit, after=after)
+    async with session.tree() as tree:
+        wanted = cast("Status | None", status)  # the verb refuses another word
+        found = await tree.artifacts(status=wanted, kind=kind, path=path, limit=limit, after=after)
     if session.out.as_json:
         session.out.json([artifact.to_dict() for artifact in found])
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,10 @@ from crux_workspace.cli.declaring import app, at_app, command
 from crux_workspace.cli.output import time_text
 from crux_workspace.cli.session import Session
 from crux_workspace.errors import PathNotFoundError
+
+if TYPE_CHECKING:
+    from crux_workspace import ListResult, Workspace, WorkspaceView
+    from crux_workspace.model.files import WorkspaceEntry
 
 __all__ = ["cat", "ls", "stat"]
 
@@ -41,7 +45,7 @@ async def ls(
     Directories end in a slash. A path that exists is taken literally, else its glob characters count; a missing directory is empty.
     """
     out = session.out
-    entries: list[Any] = []
+    entries: list[WorkspaceEntry] = []
     async with session.tree() as tree:
         async for page in _pages(tree, path, recursive, limit, cursor):
             cursor = page.cursor
@@ -59,12 +63,12 @@ async def ls(
 
 
 async def _pages(
-    tree: Any,  # noqa: ANN401 - a workspace or a view
+    tree: Workspace | WorkspaceView,
     path: str,
     recursive: bool,
     limit: int | None,
     cursor: str | None,
-) -> AsyncIterator[Any]:
+) -> AsyncIterator[ListResult]:
     """Give all pages, or one when there is a limit."""
     while True:
         page = await tree.list(path, recursive=recursive, limit=limit or _PAGE, cursor=cursor)
@@ -74,11 +78,11 @@ async def _pages(
             return
 
 
-def _name(entry: Any) -> str:  # noqa: ANN401 - file or directory
+def _name(entry: WorkspaceEntry) -> str:
     return str(entry.path) if entry.kind == "file" else f"{entry.path.rstrip('/')}/"
 
 
-def _entry_row(entry: Any) -> tuple[object, ...]:  # noqa: ANN401 - file or directory
+def _entry_row(entry: WorkspaceEntry) -> tuple[object, ...]:
     if entry.kind == "directory":
         return (None, None, None, "directory", _name(entry))
     return (
@@ -111,29 +115,17 @@ async def cat(
     With --json it is the content with its type, size and version as one JSON document; binary content is named there, not shown.
     """
     options: dict[str, Any] = {} if version is None else {"version": version}
-    window = _window(lines)
+    window: dict[str, Any] = _window(lines)
     async with session.tree() as tree:
         if session.out.as_json or window:
             content = await tree.read(path, max_inline_bytes=_WHOLE, **options, **window)
-            if session.out.as_json:
+            if session.out.as_json or content.kind != "text":
                 session.out.json(content.to_dict())
             else:
                 session.out.raw(content.content.encode())
             return
-        async for chunk in _chunks(tree, path, options):
-            session.out.raw(chunk)
-
-
-async def _chunks(
-    tree: Any,  # noqa: ANN401 - a workspace or a view
-    path: str,
-    options: dict[str, Any],
-) -> AsyncIterator[bytes]:
-    if hasattr(tree, "stream"):
         async for chunk in tree.stream(path, **options):
-            yield chunk
-    else:
-        yield await tree.read_bytes(path, **options)
+            session.out.raw(chunk)
 
 
 def _window(lines: str | None) -> dict[str, int]:

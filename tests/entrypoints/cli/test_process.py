@@ -75,7 +75,10 @@ def test_progress_is_silent_in_a_pipe(cws: Any, shell: Shell) -> None:
     )
 
 
-def test_progress_is_shown_on_a_terminal(cws: Any, shell: Shell) -> None:
+def test_progress_is_shown_on_a_terminal(
+    cws: Any, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     (cws.folder / "in").mkdir()
     (cws.folder / "in" / "a").write_bytes(b"x" * 100)
     ours, theirs = os.openpty()

@@ -238,6 +238,17 @@ def test_at_looks_back_by_sequence_and_by_time(tree: Any) -> None:
     assert tree.ok("at", shown, "cat", "/workspace/a.md").stdout == b"changed\n"
 
 
+def test_at_exports_and_lists_artifacts_of_then(tree: Any) -> None:
+    tree.ok("finalize", "/workspace/a.md")
+    tree.put("/workspace/a.md", b"changed\n")
+    tree.ok("rm", "-r", "/workspace/docs")
+    tree.ok("at", 5, "export", "/workspace", "then")
+    assert (tree.folder / "then" / "a.md").read_bytes() == b"alpha\n"
+    assert (tree.folder / "then" / "docs" / "deep" / "c.txt").read_bytes() == b"gamma\n"
+    assert tree.ok("at", 4, "artifacts").lines == []
+    assert tree.ok("at", 5, "artifacts", "--json").json[0]["path"] == "/workspace/a.md"
+
+
 def test_at_a_moment_that_is_none(tree: Any) -> None:
     assert tree("at", 99, "ls").stderr.startswith("error INVALID_ARGUMENT: ")
     assert tree("at", "2025-06-01T12:00:00", "ls").stderr.startswith("error INVALID_ARGUMENT: ")
