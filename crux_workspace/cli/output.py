@@ -14,6 +14,7 @@ from crux_workspace.errors import WorkspaceError
 __all__ = ["Output", "time_text", "visible"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_PYTHON_FLAG = re.compile(r"\b([a-z_]+)=True\b")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIFF_STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 
@@ -100,14 +101,21 @@ class Output:
             return
         self.note(f"error {error.code}: {error.message}")
         if error.hint:
-            self.note(f"hint: {error.hint}")
+            self.note(f"hint: {_PYTHON_FLAG.sub(_as_option, error.hint)}")
 
     def flush(self) -> None:
         """Hand everything to the reader; raises BrokenPipeError when there is none left."""
         sys.stdout.flush()
 
 
+def _as_option(found: re.Match[str]) -> str:
+    """Say a keyword of a verb as the option it is here."""
+    return "--all" if found[1] == "replace_all" else f"--{found[1].replace('_', '-')}"
+
+
 def _cell(value: object) -> str:
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
     return "" if value is None else str(value)
 
 

@@ -14,9 +14,15 @@ import typer
 from crux_workspace.cli.output import Output
 from crux_workspace.errors import ErrorCode, InternalError, WorkspaceError
 
-__all__ = ["reported_failures"]
+__all__ = ["host_failure", "reported_failures"]
 
 TRACEBACK_VARIABLE = "CRUX_WORKSPACE_TRACEBACK"
+_HOST_CODES: dict[type[OSError], ErrorCode] = {
+    FileNotFoundError: ErrorCode.FILE_NOT_FOUND,
+    FileExistsError: ErrorCode.ALREADY_EXISTS,
+    IsADirectoryError: ErrorCode.PATH_TYPE_CONFLICT,
+    NotADirectoryError: ErrorCode.PATH_TYPE_CONFLICT,
+}
 
 
 @contextmanager
@@ -38,7 +44,7 @@ def reported_failures(output: Output) -> Iterator[None]:
     except WorkspaceError as error:
         raise _failed(output, error, error) from error
     except OSError as error:
-        raise _failed(output, _host_failure(error), error) from error
+        raise _failed(output, host_failure(error), error) from error
     except Exception as error:  # the last line of defence of an entry point
         raise _failed(output, _unexpected(error), error) from error
 
@@ -50,13 +56,18 @@ def _failed(output: Output, shown: WorkspaceError, cause: Exception) -> typer.Ex
     return typer.Exit(1)
 
 
-def _host_failure(error: OSError) -> WorkspaceError:
+def host_failure(error: OSError) -> WorkspaceError:
+    """Return what this machine refused as an error with a code."""
     reason = error.strerror or str(error)
     where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    code = next(
+        (code for kind, code in _HOST_CODES.items() if isinstance(error, kind)),
+        ErrorCode.INVALID_ARGUMENT,
+    )
     return WorkspaceError(
         f"{where}{reason}",
-        code=ErrorCode.INVALID_ARGUMENT,
-        hint="Check the path on this machine and its permissions.",
+        code=code,
+        hint="Check the local path, its permissions and the free space there.",
     )
 
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from crux_workspace.cli.output import Output
-from crux_workspace.cli.settings import DEFAULT_URL, Settings
+from crux_workspace.cli.settings import DEFAULT_NAME, DEFAULT_URL, Settings
 from crux_workspace.errors import InvalidInputError, StorageError
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ class Session:
         Raises:
             StorageError: No URL was given and there is no ``workspace.db`` here, or the store cannot be opened.
         """
-        opened = await (self._from_app() if self.settings.app else self._from_url())
+        app = self.settings.app
+        opened = await (self._from_url() if app is None else self._from_app(app))
         try:
             yield self._view_of(opened)
         finally:
@@ -53,9 +54,10 @@ class Session:
 
     def _view_of(self, opened: Workspace) -> Workspace:
         view = opened
-        if self.settings.app and self.settings.namespace:
+        if self.settings.app is not None and self.settings.namespace is not None:
             view = view.for_namespace(self.settings.namespace)
-        return view.acting_as(self.settings.actor) if self.settings.actor else view
+        actor = self.settings.actor
+        return view if actor is None else view.acting_as(actor)
 
     async def _from_url(self) -> Workspace:
         from crux_workspace import Mount, open_workspace
@@ -66,17 +68,16 @@ class Session:
         mounts = [Mount(path, access=access) for path, access in settings.mount]
         options: dict[str, Any] = {"mounts": mounts} if mounts else {}
         return await open_workspace(
-            settings.url or DEFAULT_URL,
-            id=settings.id or "default",
-            namespace=settings.namespace or "default",
+            DEFAULT_URL if settings.url is None else settings.url,
+            id=DEFAULT_NAME if settings.id is None else settings.id,
+            namespace=DEFAULT_NAME if settings.namespace is None else settings.namespace,
             create=settings.url is not None,
             **options,
         )
 
-    async def _from_app(self) -> Workspace:
+    async def _from_app(self, spec: str) -> Workspace:
         from crux_workspace import Workspace
 
-        spec = self.settings.app or ""
         made = _load(spec)
         if not isinstance(made, Workspace) and callable(made):
             made = made()
@@ -92,7 +93,7 @@ class Session:
 
 def database_file(url: str | None) -> Path | None:
     """Return the SQLite file that a URL names, or None when it names something else."""
-    parts = urlsplit(url or DEFAULT_URL)
+    parts = urlsplit(DEFAULT_URL if url is None else url)
     return Path(unquote(parts.path[1:])) if parts.scheme == "sqlite" else None
 
 

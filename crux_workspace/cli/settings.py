@@ -10,7 +10,15 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-__all__ = ["COMMON_OPTIONS", "DEFAULT_URL", "MountSpec", "Settings", "parse_mount", "parse_when"]
+__all__ = [
+    "COMMON_OPTIONS",
+    "DEFAULT_NAME",
+    "DEFAULT_URL",
+    "MountSpec",
+    "Settings",
+    "parse_mount",
+    "parse_when",
+]
 
 DEFAULT_URL = "sqlite:///./workspace.db"
 DEFAULT_NAME = "default"
@@ -49,16 +57,16 @@ class Settings:
         Raises:
             typer.BadParameter: ``--app`` stands beside an option that it decides itself.
         """
-        namespace = self.namespace or os.environ.get("CRUX_WORKSPACE_NAMESPACE") or None
+        namespace = _given_or_set(self.namespace, "CRUX_WORKSPACE_NAMESPACE")
         if self.app is None:
             return replace(
                 self,
-                url=self.url or os.environ.get("CRUX_WORKSPACE_URL") or None,
-                id=self.id or os.environ.get("CRUX_WORKSPACE_ID") or DEFAULT_NAME,
-                namespace=namespace or DEFAULT_NAME,
+                url=_given_or_set(self.url, "CRUX_WORKSPACE_URL"),
+                id=_given_or_set(self.id, "CRUX_WORKSPACE_ID"),
+                namespace=namespace,
             )
-        for name in ("url", "id", "mount"):
-            if getattr(self, name):
+        for name, value in (("url", self.url), ("id", self.id), ("mount", self.mount or None)):
+            if value is not None:
                 raise typer.BadParameter(
                     f"--{name} cannot be combined with --app, whose workspace decides it.",
                     param_hint=f"--{name}",
@@ -102,6 +110,11 @@ def parse_when(text: str) -> int | datetime:
             "and no epoch time such as 1748779200000ms.",
             param_hint="WHEN",
         ) from None
+
+
+def _given_or_set(given: str | None, variable: str) -> str | None:
+    """Return what an option says, else what the environment does; an empty variable says nothing."""
+    return given if given is not None else os.environ.get(variable) or None
 
 
 def _option(*names: str, **options: Any) -> Any:  # noqa: ANN401 - typer's own declaration

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crux_workspace.cli.output import Output
+from crux_workspace.cli.reporting import host_failure
 from crux_workspace.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     ConflictError,
-    ErrorCode,
     InvalidInputError,
     LimitExceededError,
     NotFoundError,
@@ -51,14 +51,17 @@ class Tally:
         """Note an entry that is left out by rule."""
         self.skipped.append({"path": str(path), "reason": reason})
 
-    def fail(self, path: object, error: Exception) -> None:
+    def fail(self, path: object, error: WorkspaceError | OSError) -> None:
         """Note a file that was refused."""
-        if isinstance(error, WorkspaceError):
-            known = {"code": str(error.code), "message": error.message, "hint": error.hint}
-        else:
-            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            known = {"code": str(ErrorCode.INVALID_ARGUMENT), "message": reason, "hint": None}
-        self.failed.append({"path": str(path), **known})
+        known = error if isinstance(error, WorkspaceError) else host_failure(error)
+        self.failed.append(
+            {
+                "path": str(path),
+                "code": str(known.code),
+                "message": known.message,
+                "hint": known.hint,
+            }
+        )
 
     def show(self, out: Output) -> None:
         """Print the books: the sum on stdout, what was left out or refused on stderr."""

@@ -15,6 +15,7 @@ from crux_workspace.errors import UnsupportedError
 __all__ = ["gc", "init", "migrate", "namespaces", "usage"]
 
 _PANEL = "Store"
+_PAGE = 1000
 
 
 @command("init", panel=_PANEL, example="crux-workspace init")
@@ -25,7 +26,7 @@ async def init(session: Session) -> None:
     """
     from storage_adapters import open_storage
 
-    url = session.settings.url or DEFAULT_URL
+    url = DEFAULT_URL if session.settings.url is None else session.settings.url
     path = database_file(url)
     existed = path.exists() if path is not None else None
     storage = await open_storage(url)
@@ -64,7 +65,9 @@ async def namespaces(
     names: list[str] = []
     async with session.workspace() as ws:
         while True:
-            page = await ws.namespaces(prefix, limit=limit or 1000, cursor=cursor)
+            page = await ws.namespaces(
+                prefix, limit=_PAGE if limit is None else limit, cursor=cursor
+            )
             names += page.names
             cursor = page.cursor
             if cursor is None or limit is not None:
@@ -105,7 +108,8 @@ def migrate(
     ] = None,
 ) -> None:
     """Bring a store's schema up to date, creating it where there is none; repeating it changes nothing."""
-    target = store or session.settings.url or DEFAULT_URL
+    target = session.settings.url if store is None else store
+    target = DEFAULT_URL if target is None else target
     scheme = urlsplit(target).scheme
     if scheme != "sqlite":
         raise UnsupportedError(

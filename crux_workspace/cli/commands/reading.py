@@ -71,7 +71,9 @@ async def _pages(
 ) -> AsyncIterator[ListResult]:
     """Give all pages, or one when there is a limit."""
     while True:
-        page = await tree.list(path, recursive=recursive, limit=limit or _PAGE, cursor=cursor)
+        page = await tree.list(
+            path, recursive=recursive, limit=_PAGE if limit is None else limit, cursor=cursor
+        )
         yield page
         cursor = page.cursor
         if cursor is None or limit is not None:

@@ -225,7 +225,26 @@ def test_errors_have_code_message_and_hint(cws: Any) -> None:
     assert {"code", "message", "details", "hint", "retryable"} <= ran.error.keys()
 
 
-def test_local_file_that_cannot_be_read_is_a_failed_operation(cws: Any, tmp_path: Path) -> None:
-    ran = cws("export", "/workspace", "/proc/nothing/here")
-    assert ran.code == 1
-    assert ran.stderr.startswith("error INVALID_ARGUMENT: ")
+def test_what_the_machine_refuses_is_a_failed_operation(cws: Any, tmp_path: Path) -> None:
+    cws.put("/workspace/a/b")
+    (tmp_path / "file").write_bytes(b"")
+    ran = cws("export", "/workspace", tmp_path / "file" / "below")
+    assert (ran.code, ran.stderr.split(":")[0]) == (1, "error PATH_TYPE_CONFLICT")
+
+
+def test_hints_speak_of_options(cws: Any) -> None:
+    cws.put("/workspace/a/b")
+    assert "--recursive" in cws("rm", "/workspace/a").stderr
+    assert "recursive=True" in cws("rm", "/workspace/a", "--json").error["hint"]
+
+
+@pytest.mark.parametrize("option", ["--namespace", "--id", "--url", "--actor"])
+def test_an_empty_option_is_refused_not_defaulted(cws: Any, option: str) -> None:
+    ran = cws("ls", option, "")
+    assert (ran.code, ran.stderr.split(":")[0]) == (1, "error INVALID_ARGUMENT")
+
+
+def test_an_empty_variable_says_nothing(cws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("URL", "ID", "NAMESPACE"):
+        monkeypatch.setenv(f"CRUX_WORKSPACE_{name}", "")
+    assert cws.ok("ls").lines == ["/outputs/", "/workspace/"]
