@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from typing import Any
 
 import pytest
@@ -53,6 +54,16 @@ def test_large_content_of_either_kind_round_trips(cws: Any, size: int, kind: str
     known = cws.ok("stat", "/workspace/large", "--json").json
     assert (known["content_kind"], known["size"]) == (kind, len(data))
     assert hashlib.sha256(cws.cat("/workspace/large")).digest() == hashlib.sha256(data).digest()
+
+
+def test_a_fifo_can_be_the_file(cws: Any) -> None:
+    fifo = cws.folder / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=fifo.write_bytes, args=(b"through\0",))
+    writer.start()
+    cws.ok("write", "/workspace/a", "--file", fifo)
+    writer.join()
+    assert cws.cat("/workspace/a") == b"through\0"
 
 
 def test_an_argument_is_content_as_it_is(cws: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -52,6 +53,21 @@ def test_ctrl_c_while_waiting_for_stdin_ends_with_130(cws: Any, shell: Shell) ->
     _, stderr = process.communicate()
     assert (code, stderr) == (130, b"")
     assert cws.ok("log").text == ""
+
+
+def test_ctrl_c_during_an_import_keeps_what_is_in(cws: Any, shell: Shell) -> None:
+    (cws.folder / "in").mkdir()
+    for number in range(5000):
+        (cws.folder / "in" / f"{number}").write_bytes(b"x")
+    process = shell("import", "in", "/workspace", "--json")
+    while not cws.ok("log", "--limit", 1).lines:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    code, stdout, stderr = _finish(process)
+    assert (code, stderr) == (130, b"")
+    taken = json.loads(stdout)["imported"]
+    assert taken < 5000
+    assert cws.ok("usage", "--json").json["live_files"] in (taken, taken + 1)
 
 
 def test_output_is_utf8_whatever_the_locale(
