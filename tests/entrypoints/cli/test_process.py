@@ -47,7 +47,11 @@ def test_a_reader_that_goes_away_is_no_error_worth_a_word(cws: Any, shell: Shell
 
 def test_ctrl_c_while_waiting_for_stdin_ends_with_130(cws: Any, shell: Shell) -> None:
     process = shell("write", "/workspace/a")
-    time.sleep(1)
+    assert process.stdin is not None
+    process.stdin.write(
+        b"x" * 200_000
+    )  # more than a pipe holds: it is being read when this returns
+    process.stdin.flush()
     process.send_signal(signal.SIGINT)
     code = process.wait(timeout=30)
     _, stderr = process.communicate()
