@@ -636,8 +636,12 @@ class ModelWorkspace:
         self.expire()
         commit = self.commits[sequence]
         before = self.trees[sequence - 1]
-        paths = {c.path for c in commit.changes} | {c.from_path for c in commit.changes} - {None}
-        files = {c.file for c in commit.changes} | {c.replaced for c in commit.changes} - {None}
+        paths = {c.path for c in commit.changes} | {
+            c.from_path for c in commit.changes if c.from_path
+        }
+        files = {c.file for c in commit.changes} | {
+            c.replaced for c in commit.changes if c.replaced
+        }
         problems: list[WorkspaceError] = [
             ConflictError(f"commit {later.sequence}")
             for later in self.commits.values()
