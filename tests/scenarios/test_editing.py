@@ -14,7 +14,9 @@ PATH = "/workspace/a"
 
 
 async def test_one_occurrence_is_replaced_and_attributes_stay(ws: Workspace) -> None:
-    await ws.write(PATH, "a b c", metadata={"m": 1}, status="draft", kind="k", mime_type="text/x-odd")
+    await ws.write(
+        PATH, "a b c", metadata={"m": 1}, status="draft", kind="k", mime_type="text/x-odd"
+    )
     file = await ws.edit(PATH, "b", "B")
     assert await ws.read_text(PATH) == "a B c"
     assert (file.version, file.metadata, file.mime_type) == (2, {"m": 1}, "text/x-odd")
@@ -71,7 +73,9 @@ async def test_an_occurrence_beyond_the_hits_is_not_found(ws: Workspace) -> None
         {"find": "a", "replace": "b", "edits": [Edit("a", "b")]},
     ],
 )
-async def test_contradictory_arguments_are_refused(ws: Workspace, arguments: dict[str, Any]) -> None:
+async def test_contradictory_arguments_are_refused(
+    ws: Workspace, arguments: dict[str, Any]
+) -> None:
     await ws.write(PATH, "a")
     with refused(ErrorCode.INVALID_ARGUMENT):
         await ws.edit(PATH, **arguments)

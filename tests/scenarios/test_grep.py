@@ -118,7 +118,10 @@ async def test_expressions_take_linear_time(ws: Workspace) -> None:
     assert found(await ws.grep("(a+)+$", regex=True)) == []
 
 
-@pytest.mark.parametrize("arguments", [{"query": ""}, {"query": "x", "max_results": 0}, {"query": "x", "context_lines": -1}])
+@pytest.mark.parametrize(
+    "arguments",
+    [{"query": ""}, {"query": "x", "max_results": 0}, {"query": "x", "context_lines": -1}],
+)
 async def test_bad_arguments_are_refused(ws: Workspace, arguments: dict[str, Any]) -> None:
     with refused(ErrorCode.INVALID_ARGUMENT):
         await ws.grep(**arguments)

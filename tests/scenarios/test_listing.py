@@ -73,7 +73,10 @@ async def test_a_missing_directory_is_empty(tree: Workspace) -> None:
     [
         ("/workspace/*.md", ["/workspace/z.md"]),
         ("/workspace/**/*.md", ["/workspace/a/1.md", "/workspace/a/b/2.md", "/workspace/z.md"]),
-        ("/**/?.md", ["/outputs/r.md", "/workspace/a/1.md", "/workspace/a/b/2.md", "/workspace/z.md"]),
+        (
+            "/**/?.md",
+            ["/outputs/r.md", "/workspace/a/1.md", "/workspace/a/b/2.md", "/workspace/z.md"],
+        ),
         ("/workspace/a[-.]*", ["/workspace/a-b", "/workspace/a.txt"]),
         ("/{outputs,workspace}/[rz].md", ["/outputs/r.md", "/workspace/z.md"]),
         ("/workspace/a/*", ["/workspace/a/1.md"]),

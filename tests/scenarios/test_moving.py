@@ -145,7 +145,9 @@ async def test_a_mount_root_does_not_move(ws: Workspace) -> None:
 
 
 async def test_a_copy_is_a_new_file_with_the_attributes_of_the_old(ws: Workspace) -> None:
-    old = await ws.write(A, "text", metadata={"m": 1}, kind="k", status="draft", mime_type="text/x-odd")
+    old = await ws.write(
+        A, "text", metadata={"m": 1}, kind="k", status="draft", mime_type="text/x-odd"
+    )
     new = await ws.copy(A, B)
     assert new.kind == "file"
     assert new.id != old.id

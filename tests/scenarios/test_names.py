@@ -12,7 +12,23 @@ from crux_workspace.errors import ErrorCode, InvalidPathError
 from crux_workspace.testing.strategies import any_paths
 from crux_workspace.testing.workspace import refused
 
-ODD = ("*", "?", "[a-z]", "{a,b}", "a b", " ", "+", "100%", "文件", "head", "gone", "~", "#", "a:b", "…")
+ODD = (
+    "*",
+    "?",
+    "[a-z]",
+    "{a,b}",
+    "a b",
+    " ",
+    "+",
+    "100%",
+    "文件",
+    "head",
+    "gone",
+    "~",
+    "#",
+    "a:b",
+    "…",
+)
 
 
 @pytest.mark.parametrize("name", ODD)
