@@ -75,7 +75,7 @@ async def test_calls_after_close_are_refused(ws: Workspace) -> None:
     await ws.write(A, "text")
     await ws.aclose()
     await ws.aclose()
-    for call in (lambda: ws.read(A), lambda: ws.write(A, ""), lambda: ws.list()):
+    for call in (lambda: ws.read(A), lambda: ws.write(A, ""), ws.list):
         with refused(ErrorCode.WORKSPACE_CLOSED):
             await call()
 
