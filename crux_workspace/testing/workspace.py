@@ -3,10 +3,10 @@
 Certify a store by subclassing it with a `storage` fixture::
 
     class TestWorkspaceOnMyStore(WorkspaceContract):
-        @pytest.fixture
+        @pytest_asyncio.fixture
         async def storage(self):
             async with MyStore.connect(URL) as records:
-                yield storage(records=records, assets=memory_asset_store())
+                yield storage(records=records, assets=MemoryAssetStore())
 
 Each check uses a workspace id of its own, so that they can share a database.
 """
@@ -55,6 +55,7 @@ def refused(
     assert caught.value.code == code, f"refused with {caught.value.code}: {caught.value}"
 
 
+@pytest.mark.asyncio
 class WorkspaceContract:
     """Whole-library checks; subclass it and give a `storage` fixture."""
 
