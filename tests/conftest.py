@@ -24,6 +24,7 @@ for _name, _examples, _steps in (("dev", 10, 25), ("ci", 15, 30), ("nightly", 1_
         stateful_step_count=_steps,
         deadline=None,
         print_blob=True,
+        report_multiple_bugs=False,
         suppress_health_check=_CALM,
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))

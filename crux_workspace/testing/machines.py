@@ -478,6 +478,8 @@ class WorkspaceMachine(RuleBasedStateMachine):
         if any(self.model.files[change.file].purged for change in expected.changes):
             return
         assert (entry.verb, entry.at) == (expected.verb, expected.at)
+        for change in entry.changes:
+            self.learn(expected, change)
         assert [self.changed(change) for change in expected.changes] == [
             (
                 change.type,
@@ -490,15 +492,13 @@ class WorkspaceMachine(RuleBasedStateMachine):
                 change.attributes,
             )
             for change in entry.changes
-            if self.pair(expected, change)
         ]
 
-    def pair(self, expected: ModelCommit, change: Any) -> bool:  # noqa: ANN401
+    def learn(self, expected: ModelCommit, change: Any) -> None:  # noqa: ANN401
         """Learn the identity of files that the log names first."""
         for known in expected.changes:
             if (known.path, known.type) == (change.path, change.type):
                 self.same_file(known.file, change.file_id)
-        return True
 
     def changed(self, change: ModelChange) -> tuple[object, ...]:
         return (

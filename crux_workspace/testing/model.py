@@ -263,6 +263,8 @@ class ModelTree:
 
     def children(self, directory: str) -> list[tuple[str, bool]]:
         """Return the immediate children of a directory and whether each is a file, in order."""
+        if directory in self.live:
+            return [(directory, True)]
         found: dict[str, bool] = {}
         start = directory.rstrip("/") + "/"
         for path in [*self.live, *self.mounts]:
@@ -724,6 +726,8 @@ class ModelWorkspace:
             if if_version is not None:
                 problems.append(ConflictError(src))
             refuse(problems)
+        if not tree.paths(src):
+            problems.append(PathNotFoundError(src))
         if moving and src in (*self.mounts, "/"):
             problems.append(InvalidInputError(src))
         if below(dst, src):

@@ -119,7 +119,7 @@ async def test_not_found_tells_a_line_ending_or_normal_form_difference(ws: Works
     await ws.write(PATH, "cafe\u0301")
     with refused(ErrorCode.EDIT_NOT_FOUND) as caught:
         await ws.edit(PATH, "caf\u00e9", "x")
-    assert "NF" in f"{caught.value} {caught.value.hint}"
+    assert "Unicode normalisation" in f"{caught.value} {caught.value.hint}"
 
 
 async def test_json_and_binary_are_refused(ws: Workspace) -> None:

@@ -144,7 +144,7 @@ async def test_diff_of_any_two_versions(ws: Workspace) -> None:
     assert (backwards.added, backwards.removed) == (1, 1)
     assert "-b\n+a\n" in backwards.unified
     short = await ws.diff(A, from_version=1, to_version=2, context_lines=0)
-    assert short.unified.endswith("@@ -1 +1 @@\n-a\n+b\n")
+    assert short.unified.endswith("@@\n-a\n+b\n")
 
 
 async def test_a_changed_final_newline_shows(ws: Workspace) -> None:
