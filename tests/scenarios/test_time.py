@@ -306,6 +306,18 @@ async def test_collected_content_cannot_be_brought_back(make_ws: Any) -> None:
     assert await ws.read_text(A) == "two"
 
 
+async def test_a_commit_of_a_file_that_was_purged_since_is_expired(ws: Workspace) -> None:
+    await ws.write("/workspace/d/1", "1")
+    await ws.write("/workspace/d/2", "2")
+    await ws.delete("/workspace/d", recursive=True)
+    targets = await ws.log()
+    await ws.delete("/workspace/d/1", purge=True)
+    for target in (targets[0], targets[2]):
+        with refused(ErrorCode.VERSION_EXPIRED):
+            await ws.undo_commit(target)
+    assert not await ws.exists("/workspace/d")
+
+
 @pytest.mark.parametrize("commit", ["rubbish", "", "99-" + "0" * 32, "1-" + "0" * 32])
 async def test_an_unknown_commit_is_not_found(ws: Workspace, commit: str) -> None:
     await ws.write(A, "")
