@@ -568,7 +568,7 @@ class ModelWorkspace:
         if path not in self.live and tree.is_dir(path):
             problems: list[WorkspaceError] = []
             if if_version is not None:
-                problems.append(InvalidInputError(path))
+                problems += [InvalidInputError(path), *self._expecting(path, if_version)]
             if not recursive:
                 problems.append(AlreadyExistsError(path, code=ErrorCode.PATH_TYPE_CONFLICT))
             refuse(problems)

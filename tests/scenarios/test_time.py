@@ -318,6 +318,22 @@ async def test_a_commit_of_a_file_that_was_purged_since_is_expired(ws: Workspace
     assert not await ws.exists("/workspace/d")
 
 
+@pytest.mark.parametrize("verb", ["delete", "rename"])
+@pytest.mark.parametrize(
+    ("path", "in_the_way"), [("/workspace/d/e", "/workspace/d"), ("/workspace/d", "/workspace/d/e")]
+)
+async def test_undo_commit_is_refused_where_a_file_or_directory_is_in_the_way(
+    ws: Workspace, verb: str, path: str, in_the_way: str
+) -> None:
+    await ws.write(path, "old")
+    await (ws.delete(path) if verb == "delete" else ws.rename(path, "/outputs/x"))
+    await ws.write(in_the_way, "new")
+    with refused(ErrorCode.PATH_TYPE_CONFLICT):
+        await ws.undo_commit((await ws.log())[1])
+    assert not await ws.exists(path) or await ws.is_dir(path)
+    assert await ws.read_text(in_the_way) == "new"
+
+
 @pytest.mark.parametrize("commit", ["rubbish", "", "99-" + "0" * 32, "1-" + "0" * 32])
 async def test_an_unknown_commit_is_not_found(ws: Workspace, commit: str) -> None:
     await ws.write(A, "")
