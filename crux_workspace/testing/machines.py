@@ -475,7 +475,8 @@ class WorkspaceMachine(RuleBasedStateMachine):
             assert self.run(self.ws.resolve(artifact.uri)) == shown.data
 
     def compare_commit(self, expected: ModelCommit, entry: Any) -> None:  # noqa: ANN401
-        if any(self.model.files[change.file].purged for change in expected.changes):
+        is_redacted = any(self.model.files[change.file].purged for change in expected.changes)
+        if is_redacted or expected.verb == "purge":
             return
         assert (entry.verb, entry.at) == (expected.verb, expected.at)
         for change in entry.changes:

@@ -590,7 +590,7 @@ class ModelWorkspace:
         self.gone.pop(path, None)
         file.versions.clear()
         file.purged = True
-        with self._commit("delete"):
+        with self._commit("purge"):
             if live is not None:
                 version = live.version
                 change = ModelChange("delete", path, live.file, previous_version=version)
