@@ -29,6 +29,10 @@ class Bench:
     records: CountingRecordStore
     assets: CountingAssetStore
 
+    def reset(self) -> None:
+        self.records.reset()
+        self.assets.reset()
+
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
@@ -110,7 +114,7 @@ def test_every_verb_is_measured() -> None:
 
 @pytest.mark.parametrize("verb", PLAIN)
 async def test_the_plain_case_costs_what_the_table_says(bench: Bench, verb: str) -> None:
-    bench.records.reset()
+    bench.reset()
     await PLAIN[verb](bench.ws)
     assert (bench.records.reads, bench.records.commits) == (
         int(VERBS[verb].reads),
@@ -122,7 +126,7 @@ async def test_the_plain_case_costs_what_the_table_says(bench: Bench, verb: str)
 
 @pytest.mark.parametrize("verb", PAGED)
 async def test_a_paged_verb_reads_few_pages_and_commits_nothing(bench: Bench, verb: str) -> None:
-    bench.records.reset()
+    bench.reset()
     await PAGED[verb](bench.ws)
     assert VERBS[verb].reads == "pages"
     assert 1 <= bench.records.reads <= 4
@@ -143,7 +147,7 @@ async def test_the_budget_of_the_design_is_kept(bench: Bench, verb: str) -> None
     act = PLAIN.get(verb, lambda ws: ws.redo(FILE))
     if verb == "redo":
         await bench.ws.undo(FILE)
-    bench.records.reset()
+    bench.reset()
     await act(bench.ws)
     reads, commits = BUDGETS[verb]
     assert bench.records.reads <= reads
@@ -152,34 +156,33 @@ async def test_the_budget_of_the_design_is_kept(bench: Bench, verb: str) -> None
 
 async def test_redo_undo_commit_and_resolve_stay_small(bench: Bench) -> None:
     uri = (await bench.ws.artifacts())[0].uri
-    bench.records.reset()
+    bench.reset()
     await bench.ws.resolve(uri)
     assert (bench.records.reads, bench.records.commits) == (1, 0)
 
     commit = (await bench.ws.write("/workspace/a.md", "x")).commit
-    bench.records.reset()
+    bench.reset()
     await bench.ws.undo_commit(commit)
     assert bench.records.commits == 1
     assert bench.records.reads <= 6
 
 
 async def test_upkeep_is_bounded(bench: Bench) -> None:
-    bench.records.reset()
+    bench.reset()
     await bench.ws.namespaces()
     assert dict(bench.records.counts) == {"partitions": 1}
 
-    bench.records.reset()
+    bench.reset()
     await bench.ws.gc(dry_run=True)
     assert bench.records.commits == 0
 
-    bench.records.reset()
+    bench.reset()
     await bench.ws.drop_namespace("n")
     assert dict(bench.records.counts) == {"drop": 1}
 
 
 async def test_large_content_costs_one_asset_call(bench: Bench) -> None:
-    bench.records.reset()
-    bench.assets.reset()
+    bench.reset()
     await bench.ws.write(BIG, b"\1" * 1000)
     assert dict(bench.assets.counts) == {"put": 1}
     assert bench.records.commits == 1
@@ -200,6 +203,6 @@ async def test_the_cost_does_not_grow_with_the_namespace(bench: Bench) -> None:
         await bench.ws.write(f"/workspace/many/{number:04}.md", "x")
         await bench.ws.write(FILE, f"{number}")
     for verb in ("read", "stat", "write", "rename"):
-        bench.records.reset()
+        bench.reset()
         await PLAIN[verb](bench.ws)
         assert (bench.records.reads, bench.records.commits) == (1, VERBS[verb].commits)

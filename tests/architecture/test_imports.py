@@ -43,7 +43,7 @@ def test_an_import_brings_no_driver(record_property: pytest.RecordProperty) -> N
     )
     took_ms = round(found["took"] * 1000)
     record_property("import_ms", took_ms)
-    print(f"import crux_workspace: {took_ms} ms over bare python, {found['modules']} modules")  # noqa: T201
+    print(f"import crux_workspace: {took_ms} ms over bare python, {found['modules']} modules")
     assert found["heavy"] == []
     assert took_ms < 1500
 
