@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def run(script: str, *flags: str) -> str:
     return ran.stdout
 
 
-def test_an_import_brings_no_driver(record_property: pytest.RecordProperty) -> None:
+def test_an_import_brings_no_driver(record_property: Callable[[str, object], None]) -> None:
     found = json.loads(
         min((run(SCRIPT) for _ in range(3)), key=lambda out: json.loads(out)["took"])
     )
