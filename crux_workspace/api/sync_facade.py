@@ -32,10 +32,14 @@ class LoopThread:
 
     def close(self) -> None:
         """Stop the loop, wait for its thread, and close it."""
+
+        async def wind_down() -> None:
+            await self.loop.shutdown_asyncgens()
+            await self.loop.shutdown_default_executor()
+
+        asyncio.run_coroutine_threadsafe(wind_down(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
 
 

@@ -9,10 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from crux_workspace.engine.changeset import Changeset, FileDelta
-from crux_workspace.engine.codec import Job, Was, decode, encode
+from crux_workspace.engine.codec import FilePlace, Gone, Job, Op, Was, decode, encode
 from crux_workspace.engine.committer import Done, Finished
 from crux_workspace.engine.entry import GoneFile, PastState
-from crux_workspace.engine.keys import job_key, states_prefix, was_key_parts, was_prefix
+from crux_workspace.engine.keys import (
+    OP_PREFIX,
+    file_key,
+    job_key,
+    states_prefix,
+    was_key_parts,
+    was_prefix,
+)
 from crux_workspace.engine.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.model.changes import Change
@@ -115,6 +122,8 @@ async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) 
         deltas.append(FileDelta(file_id=here.file_id, before=here, purged=True))
     elif gone is not None:
         deltas.append(FileDelta(file_id=gone.gone.file_id, gone=gone, purged=True))
+    known = {delta.file_id for delta in deltas}
+    deltas += await _overwritten(tree, path, known)
     if here is not None and not here.is_expired(tree.now):
         return deltas
     if not recursive:
@@ -139,12 +148,29 @@ def _first(delta: FileDelta) -> int:
     return 1 if delta.gone is None else delta.gone.gone.first
 
 
+async def _overwritten(tree: LiveTree, path: str, known: set[str]) -> list[FileDelta]:
+    """Return the files that a rename overwrote at the path: no other record leads to them."""
+    deltas: list[FileDelta] = []
+    async for record in scan_range(tree.reader, was_prefix(path)):
+        file_id = decode(Was, record.value).file_id
+        if file_id in known:
+            continue
+        known.add(file_id)
+        [found] = await tree.get([file_key(file_id)])
+        place = None if found is None else decode(FilePlace, found.value)
+        if place is not None and place.gone and not place.purged and place.path == path:
+            gone = GoneFile(path, Gone(file_id=file_id, version=0, created_at=0), 0)
+            deltas.append(FileDelta(file_id=file_id, gone=gone, purged=True))
+    return deltas
+
+
 # -- what remains
 
 
 async def finish_purge(space: Space, job: PurgeJob) -> None:
     """Erase the remains of a vanished file; may be repeated, and taken up again after a crash."""
     await _redact(space, job)
+    await _forget_results(space, job)
     while await _erase(space, job):
         pass
     await _upkeep(space, job, Changeset(extra_deletes=[job_key(job.file_id)]))
@@ -166,6 +192,18 @@ async def _erase(space: Space, job: PurgeJob) -> bool:
     if states:
         await _upkeep(space, job, Changeset(forgotten=states))
     return page.next is not None
+
+
+async def _forget_results(space: Space, job: PurgeJob) -> None:
+    """Forget remembered results of idempotent calls that show the file: they hold its name and first characters."""
+    keys = []
+    async for record in scan_range(space.ports.reader, OP_PREFIX):
+        op = decode(Op, record.value)
+        shown = (op.head and op.head.file_id, op.artifact and op.artifact.file_id)
+        if job.file_id in shown:
+            keys.append(record.key)
+    for start in range(0, len(keys), _PER_COMMIT):
+        await _upkeep(space, job, Changeset(extra_deletes=keys[start : start + _PER_COMMIT]))
 
 
 async def _redact(space: Space, job: PurgeJob) -> None:

@@ -99,5 +99,7 @@ async def test_a_failing_store_leaves_all_or_nothing(stage: Stage, case: Case, f
         failed = double.failed
         await judge(trial, case, expected, outcome)
         again = trial.workspace() if options.get("and_later") else ws
-        assert (await again.write("/workspace/next.md", "n", namespace=trial.namespace)).version == 1
+        assert (
+            await again.write("/workspace/next.md", "n", namespace=trial.namespace)
+        ).version == 1
     assert number > expected.calls

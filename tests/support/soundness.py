@@ -101,7 +101,9 @@ def _check_assets(records: Records) -> None:
     holders = [decode(Head, r.value) for r in records.of("head")]
     ended = [decode(State, r.value) for r in records.of("state")]
     expected = Counter(h.asset for h in [*holders, *ended] if h.asset is not None)
-    counted = {r.key.split("\x01")[1]: decode(AssetCount, r.value).count for r in records.of("asset")}
+    counted = {
+        r.key.split("\x01")[1]: decode(AssetCount, r.value).count for r in records.of("asset")
+    }
     assert counted == dict(expected), "each asset is counted as often as versions hold it"
     assert not records.trashed & set(counted), "nothing that is held is in the trash"
     for record in records.of("head"):
