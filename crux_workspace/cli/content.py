@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Literal, TypeAlias
+from typing import IO, BinaryIO, Literal, TypeAlias
 
 from crux_workspace.errors import ErrorCode, InvalidInputError
 
@@ -97,9 +97,10 @@ def text_of(file: IO[bytes]) -> str:
         ) from None
 
 
-def _spooled(stream: IO[bytes]) -> IO[bytes]:
+def _spooled(stream: BinaryIO) -> IO[bytes]:
     kept = tempfile.SpooledTemporaryFile(max_size=SMALL_BYTES)  # noqa: SIM115 - the caller closes it
-    while data := stream.read(_CHUNK_BYTES):
+    read = getattr(stream, "read1", stream.read)  # one system call each, so Ctrl-C is heard between
+    while data := read(_CHUNK_BYTES):
         kept.write(data)
     kept.seek(0)
     return kept

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,16 +111,23 @@ def cws(bare: Cws) -> Cws:
 
 
 @pytest.fixture
-def shell(bare: Cws) -> Callable[..., Any]:
-    """Start the real thing as a process in the same folder."""
-    import subprocess
-
+def shell(bare: Cws) -> Iterator[Callable[..., Any]]:
+    """Start the real thing as a process in the same folder; what still runs at the end is ended."""
     root = Path(__file__).parents[3]
 
     def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "PYTHONPATH": str(root)}
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         command = [sys.executable, "-m", "crux_workspace.cli", *arguments]
-        return subprocess.Popen(command, cwd=bare.folder, env=environment, **{**pipes, **options})
+        process = subprocess.Popen(
+            command, cwd=bare.folder, env=environment, **{**pipes, **options}
+        )
+        started.append(process)
+        return process
 
-    return start
+    started: list[subprocess.Popen[bytes]] = []
+    yield start
+    for process in started:
+        process.kill()
+        with process:
+            pass

@@ -52,6 +52,7 @@ def test_ctrl_c_while_waiting_for_stdin_ends_with_130(cws: Any, shell: Shell) ->
         b"x" * 200_000
     )  # more than a pipe holds: it is being read when this returns
     process.stdin.flush()
+    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     code = process.wait(timeout=30)
     _, stderr = process.communicate()
