@@ -98,6 +98,8 @@ async def test_a_failing_store_leaves_all_or_nothing(stage: Stage, case: Case, f
         outcome = await attempt(case.call(ws, trial.namespace))
         failed = double.failed
         await judge(trial, case, expected, outcome)
-        again = trial.workspace() if options.get("and_later") else ws
-        assert (await again.write("/workspace/next.md", "n", namespace=trial.namespace)).version == 1
+        again = ws if failed and not options.get("and_later") else trial.workspace()
+        assert (
+            await again.write("/workspace/next.md", "n", namespace=trial.namespace)
+        ).version == 1
     assert number > expected.calls

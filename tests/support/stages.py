@@ -136,5 +136,3 @@ async def open_stage(kind: str, folder: Path) -> AsyncIterator[Stage]:
         store = await SqliteRecordStore.open(folder / "records.db", durability="normal")
         yield Stage(store, _as_it_is)
         await store.aclose()
-
-

@@ -48,9 +48,7 @@ class Case:
         return self.name
 
 
-def make(
-    records: RecordStore, assets: AssetStore, clock: FixedClock, **options: Any
-) -> Workspace:
+def make(records: RecordStore, assets: AssetStore, clock: FixedClock, **options: Any) -> Workspace:
     """Make a workspace that keeps little text inline."""
     settings: dict[str, Any] = {
         "content": ContentOptions(inline_text_below_bytes=200),
@@ -126,9 +124,16 @@ CASES = [
     Case("write large text", lambda ws, n: ws.write("/workspace/n.md", LARGE, namespace=n)),
     Case("overwrite inline", lambda ws, n: ws.write("/workspace/a.md", "new", namespace=n)),
     Case("overwrite an asset", lambda ws, n: ws.write("/workspace/b.bin", BINARY, namespace=n)),
-    Case("overwrite inline by an asset", lambda ws, n: ws.write("/workspace/a.md", LARGE, namespace=n)),
-    Case("overwrite an asset by inline", lambda ws, n: ws.write("/workspace/b.bin", "t", namespace=n)),
-    Case("write at a gone path", lambda ws, n: ws.write("/workspace/gone.txt", "back", namespace=n)),
+    Case(
+        "overwrite inline by an asset",
+        lambda ws, n: ws.write("/workspace/a.md", LARGE, namespace=n),
+    ),
+    Case(
+        "overwrite an asset by inline", lambda ws, n: ws.write("/workspace/b.bin", "t", namespace=n)
+    ),
+    Case(
+        "write at a gone path", lambda ws, n: ws.write("/workspace/gone.txt", "back", namespace=n)
+    ),
     Case(
         "write and publish",
         lambda ws, n: ws.write("/outputs/f.md", "f", status="final", kind="k", namespace=n),
@@ -150,9 +155,14 @@ CASES = [
     Case("rename a directory", lambda ws, n: ws.rename("/workspace/d", "/outputs/d", namespace=n)),
     Case(
         "rename over a file",
-        lambda ws, n: ws.rename("/workspace/b.bin", "/outputs/pub.bin", overwrite=True, namespace=n),
+        lambda ws, n: ws.rename(
+            "/workspace/b.bin", "/outputs/pub.bin", overwrite=True, namespace=n
+        ),
     ),
-    Case("move a published file", lambda ws, n: ws.move("/outputs/pub.bin", "/outputs/q", namespace=n)),
+    Case(
+        "move a published file",
+        lambda ws, n: ws.move("/outputs/pub.bin", "/outputs/q", namespace=n),
+    ),
     Case("copy inline", lambda ws, n: ws.copy("/workspace/a.md", "/outputs/a.md", namespace=n)),
     Case("copy an asset", lambda ws, n: ws.copy("/workspace/b.bin", "/outputs/b.bin", namespace=n)),
     Case(
@@ -162,7 +172,9 @@ CASES = [
     Case("copy a directory", lambda ws, n: ws.copy("/workspace/d", "/outputs/d", namespace=n)),
     Case(
         "copy from another namespace",
-        lambda ws, n: ws.copy("/workspace/o.bin", "/workspace/n", to_namespace=n, namespace=OTHER + n),
+        lambda ws, n: ws.copy(
+            "/workspace/o.bin", "/workspace/n", to_namespace=n, namespace=OTHER + n
+        ),
     ),
     Case(
         "copy a directory from another namespace",
@@ -182,11 +194,17 @@ CASES = [
     Case("undo an asset's deletion", lambda ws, n: ws.undo("/workspace/gone.bin", namespace=n)),
     Case("redo", lambda ws, n: ws.redo("/workspace/u.md", namespace=n)),
     Case("finalize", lambda ws, n: ws.finalize("/outputs/pub.bin", namespace=n)),
-    Case("finalize a version", lambda ws, n: ws.finalize("/workspace/a.md", version=1, namespace=n)),
+    Case(
+        "finalize a version", lambda ws, n: ws.finalize("/workspace/a.md", version=1, namespace=n)
+    ),
     Case("withdraw", lambda ws, n: ws.withdraw("/outputs/pub.bin", namespace=n)),
     Case("undo a commit that overwrote", _undo_newest, before=_rename_over),
     Case("undo a commit that deleted a tree", _undo_newest, before=_delete_tree),
-    Case("write what collects", lambda ws, n: ws.write("/workspace/b.bin", b"3", namespace=n), _KEEP_TWO),
+    Case(
+        "write what collects",
+        lambda ws, n: ws.write("/workspace/b.bin", b"3", namespace=n),
+        _KEEP_TWO,
+    ),
     Case(
         "write what collects bytes",
         lambda ws, n: ws.write("/workspace/b.bin", b"3", namespace=n),
