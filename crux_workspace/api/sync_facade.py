@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import datetime
@@ -95,10 +96,10 @@ def _method(
 ) -> Callable[Concatenate[Any, _P], _T]:
     """Make the blocking form of an async method."""
 
+    @functools.wraps(of)
     def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         return self._wait(of(self._target, *args, **kwargs))
 
-    call.__name__, call.__doc__ = of.__name__, of.__doc__
     return call
 
 
@@ -107,10 +108,10 @@ def _iterator(
 ) -> Callable[Concatenate[Any, _P], Iterator[_T]]:
     """Make the plain iterator of an async one."""
 
+    @functools.wraps(of)
     def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
         return self._iterate(of(self._target, *args, **kwargs))
 
-    call.__name__, call.__doc__ = of.__name__, of.__doc__
     return call
 
 

@@ -13,6 +13,7 @@ from crux_workspace.engine.codec import FilePlace, Gone, Job, Op, Was, decode, e
 from crux_workspace.engine.committer import Done, Finished
 from crux_workspace.engine.entry import GoneFile, PastState
 from crux_workspace.engine.keys import (
+    JOB_PREFIX,
     OP_PREFIX,
     file_key,
     job_key,
@@ -23,6 +24,7 @@ from crux_workspace.engine.keys import (
 from crux_workspace.engine.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.model.changes import Change
+from crux_workspace.model.paths import is_below
 from crux_workspace.operations.space import (
     Options,
     Space,
@@ -73,10 +75,8 @@ async def purge(
     """Erase a file, live or deleted, or everything below a directory, with all versions and assets."""
     if directory and not recursive:
         raise needs_recursive(path)
-    jobs: list[Job] = []
 
-    async def plan(tree: LiveTree) -> Changeset | Finished[list[PurgeJob]]:
-        jobs.clear()
+    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
         await tree.look(path)
         entry = tree.entry(path)
         if directory and entry is not None:
@@ -85,32 +85,37 @@ async def purge(
             await refuse_directory_version(tree, path, options)
         await check_if_version(tree, path, entry, options.if_version)
         deltas = await _victims(space, tree, path, recursive=recursive)
-        for delta in deltas:
-            where = delta.before.path if delta.before is not None else ""
-            where = delta.gone.path if delta.gone is not None else where
-            jobs.append(Job(path=where, file_id=delta.file_id, first=_first(delta)))
         if not deltas:
-            return Finished([])
-        puts = [Put(job_key(job.file_id), encode(job)) for job in jobs]
-        return Changeset(deltas, extra_puts=puts)
+            return Finished(None)
+        return Changeset(deltas, extra_puts=[_job_of(delta) for delta in deltas])
 
-    def finish(done: Done) -> list[PurgeJob]:
-        return [PurgeJob(job.path, job.file_id, done.sequence, job.first > 1) for job in jobs]
+    async def to_the_end() -> None:
+        await space.commit(
+            "delete",
+            (path,),
+            plan,
+            lambda _: None,
+            options=options,
+            request=[path, recursive, "purge"],
+        )
+        await _finish_purges(space, path, recursive=recursive)
 
-    async def recall(*_: object) -> list[PurgeJob]:
-        return []
+    await space.in_flight.shielded(to_the_end())
 
-    started = await space.commit(
-        "delete",
-        (path,),
-        plan,
-        finish,
-        options=options,
-        request=[path, recursive, "purge"],
-        recall=recall,
-    )
-    for job in started:
-        await finish_purge(space, job)
+
+def _job_of(delta: FileDelta) -> Put:
+    where = delta.before.path if delta.before is not None else ""
+    where = delta.gone.path if delta.gone is not None else where
+    job = Job(path=where, file_id=delta.file_id, first=_first(delta))
+    return Put(job_key(delta.file_id), encode(job))
+
+
+async def _finish_purges(space: Space, path: str, *, recursive: bool) -> None:
+    """Erase what purges of a path left: of this call, and of an earlier one that a failure cut short."""
+    async for record in scan_range(space.ports.reader, JOB_PREFIX):
+        job = PurgeJob.of(record)
+        if job.path == path or (recursive and is_below(job.path, path)):
+            await finish_purge(space, job)
 
 
 async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) -> list[FileDelta]:
@@ -173,25 +178,24 @@ async def finish_purge(space: Space, job: PurgeJob) -> None:
     await _forget_results(space, job)
     while await _erase(space, job):
         pass
-    await _upkeep(space, job, Changeset(extra_deletes=[job_key(job.file_id)]))
-
-
-async def _upkeep(space: Space, job: PurgeJob, changes: Changeset) -> None:
-    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
-        [record] = await tree.get([job_key(job.file_id)])
-        return Finished(None) if record is None else changes
-
-    await space.commit("purge", (), plan, lambda _: None, options=Options(), request=[])
 
 
 async def _erase(space: Space, job: PurgeJob) -> bool:
-    """Erase up to 50 states; True while there are more."""
-    reader = space.ports.reader
-    page = await reader.scan(states_prefix(job.file_id), limit=_PER_COMMIT)
-    states = [PastState.of(record) for record in page.records]
-    if states:
-        await _upkeep(space, job, Changeset(forgotten=states))
-    return page.next is not None
+    """Erase up to 50 states, or, when there are none left, the job itself; True while there was something to do."""
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[bool]:
+        [record] = await tree.get([job_key(job.file_id)])
+        if record is None:
+            return Finished(False)
+        page = await tree.reader.scan(states_prefix(job.file_id), limit=_PER_COMMIT)
+        if not page.records:
+            return Changeset(extra_deletes=[job_key(job.file_id)])
+        return Changeset(forgotten=[PastState.of(state) for state in page.records])
+
+    def finish(done: Done) -> bool:
+        return job_key(job.file_id) not in done.built.batch.deletes
+
+    return await space.commit("purge", (), plan, finish, options=Options(), request=[])
 
 
 async def _forget_results(space: Space, job: PurgeJob) -> None:
@@ -202,8 +206,13 @@ async def _forget_results(space: Space, job: PurgeJob) -> None:
         shown = (op.head and op.head.file_id, op.artifact and op.artifact.file_id)
         if job.file_id in shown:
             keys.append(record.key)
-    for start in range(0, len(keys), _PER_COMMIT):
-        await _upkeep(space, job, Changeset(extra_deletes=keys[start : start + _PER_COMMIT]))
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
+        [record] = await tree.get([job_key(job.file_id)])
+        return Finished(None) if record is None else Changeset(extra_deletes=keys)
+
+    if keys:
+        await space.commit("purge", (), plan, lambda _: None, options=Options(), request=[])
 
 
 async def _redact(space: Space, job: PurgeJob) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+import random
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from crux_workspace import Workspace
 from crux_workspace.storage.layout import partition_name
@@ -25,10 +26,22 @@ from tests.support.dumps import dump
 from tests.support.soundness import Records, check_sound
 from tests.support.verb_cases import Case, make, seed
 
-__all__ = ["EVERYTHING", "KINDS", "Stage", "Trial", "open_stage"]
+__all__ = ["EVERYTHING", "KINDS", "Stage", "Trial", "chosen", "open_stage"]
 
 EVERYTHING = os.environ.get("CRUX_FAULTS") == "all"
 """Sweep over everything; by default the larger sweeps take a sample."""
+
+T = TypeVar("T")
+
+
+def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
+    """Return all items, or, in the default profile, a share of them: always the same for the same `by`."""
+    every = list(items)
+    if EVERYTHING:
+        return every
+    most = max(1, round(len(every) * share))
+    return random.Random(by).sample(every, most)  # noqa: S311 - a sample of tests
+
 
 KINDS = ("memory", "commit only", "sqlite")
 
@@ -63,6 +76,14 @@ class Trial:
         double = FaultyAssetStore(self.assets, **fault)
         return make(self.stage.records, double, self.clock, **options), double
 
+    def counted(
+        self, options: dict[str, Any]
+    ) -> tuple[Workspace, FaultyRecordStore, FaultyAssetStore]:
+        """Make a workspace whose stores number their calls and fail none."""
+        records, assets = FaultyRecordStore(self.stage.bare), FaultyAssetStore(self.assets)
+        ws = make(self.stage.dress(records), assets, self.clock, **options)
+        return ws, records, assets
+
     async def dump(self) -> dict[str, Any]:
         """Read everything, and hold the records to their invariants."""
         await self.check()
@@ -94,6 +115,7 @@ class Trial:
 class Stage:
     """A store, and how the store that a workspace gets is made of a double around it."""
 
+    kind: str
     bare: RecordStore
     dress: Callable[[RecordStore], RecordStore]
     numbers: count[int] = field(default_factory=lambda: count(1))
@@ -129,10 +151,10 @@ def _as_it_is(store: RecordStore) -> RecordStore:
 async def open_stage(kind: str, folder: Path) -> AsyncIterator[Stage]:
     """Open a store of one kind."""
     if kind == "memory":
-        yield Stage(MemoryRecordStore(), _as_it_is)
+        yield Stage(kind, MemoryRecordStore(), _as_it_is)
     elif kind == "commit only":
-        yield Stage(MemoryRecordStore(), CommitOnlyRecordStore)
+        yield Stage(kind, MemoryRecordStore(), CommitOnlyRecordStore)
     else:
         store = await SqliteRecordStore.open(folder / "records.db", durability="normal")
-        yield Stage(store, _as_it_is)
+        yield Stage(kind, store, _as_it_is)
         await store.aclose()

@@ -29,6 +29,25 @@ BINARY = bytes(range(256))
 Call = Callable[[Workspace, str], Awaitable[Any]]
 
 
+_CALLING_ASSETS = {
+    "write a new asset",
+    "write a stream",
+    "write large text",
+    "overwrite an asset",
+    "overwrite inline by an asset",
+    "edit large text",
+    "append until large",
+    "append to large text",
+    "update an asset",
+    "copy from another namespace",
+    "copy a directory from another namespace",
+    "write what collects",
+    "write what collects bytes",
+    "collect by gc",
+    "sweep what is due",
+}
+
+
 @dataclass(frozen=True)
 class Case:
     """A call, and what it is made on."""
@@ -46,6 +65,11 @@ class Case:
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def assets(self) -> bool:
+        """Whether the call, without faults, calls the asset store."""
+        return self.name in _CALLING_ASSETS
 
 
 def make(records: RecordStore, assets: AssetStore, clock: FixedClock, **options: Any) -> Workspace:
