@@ -26,6 +26,7 @@ import pytest_asyncio
 
 from crux_workspace import ContentOptions, Limits, Retention, Versioning, workspace
 from crux_workspace.errors import ErrorCode, WorkspaceError
+from crux_workspace.model.contents import BinaryContent
 from crux_workspace.testing.doubles import FixedClock
 
 if TYPE_CHECKING:
@@ -108,7 +109,9 @@ class WorkspaceContract:
         if isinstance(content, bytes):
             assert await ws.read_bytes("/workspace/a") == content
         else:
-            assert (await ws.read("/workspace/a")).content == content
+            read = await ws.read("/workspace/a")
+            assert not isinstance(read, BinaryContent)
+            assert read.content == content
         assert await ws.stat("/workspace/a") == file
 
     async def test_w02_a_missing_file_is_not_found(self, ws: Workspace) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 
 from crux_workspace.cli.declaring import command
 from crux_workspace.cli.session import Session, database_file, shown_url
 from crux_workspace.cli.settings import DEFAULT_URL
-from crux_workspace.errors import UnsupportedError
 
 __all__ = ["gc", "init", "migrate", "namespaces", "usage"]
 
@@ -110,15 +108,9 @@ def migrate(
     """Bring a store's schema up to date, creating it where there is none; repeating it changes nothing."""
     target = session.settings.url if store is None else store
     target = DEFAULT_URL if target is None else target
-    scheme = urlsplit(target).scheme
-    if scheme != "sqlite":
-        raise UnsupportedError(
-            f"There is nothing to migrate at {shown_url(target)}.",
-            hint="Give a database URL such as sqlite:///workspace.db.",
-        )
-    from storage_adapters.sql import migrate as migrate_database
+    from storage_adapters import migrate as migrate_store
 
-    migrate_database(target)
+    migrate_store(target)
     if session.out.as_json:
         session.out.json({"url": shown_url(target), "migrated": True})
     else:
