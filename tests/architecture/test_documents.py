@@ -80,9 +80,9 @@ def test_a_block_runs_and_prints_what_it_says(
 
 def test_the_readme_begins_with_the_two_commands_and_an_example() -> None:
     assert README.index("make demo") < README.index("make test") < README.index("```python")
-    first = next(block for name, *block in blocks() if name == "README.md:1")
-    assert first[0] == "python"
-    assert len(first[1].splitlines()) <= 18
+    _, language, code, _ = next(block for block in blocks() if block[0] == "README.md:1")
+    assert language == "python"
+    assert len(code.splitlines()) <= 18
 
 
 # -- guarantees
