@@ -23,6 +23,7 @@ import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console
@@ -69,6 +70,7 @@ class Proof:
         self._good = "✓" if "utf" in (console.encoding or "").lower() else "ok"
 
     def begin(self, title: str) -> None:
+        """Open the next part."""
         self.sections.append(Section(title))
         console.print()
         console.rule(f"[bold]{len(self.sections)}. {title}", align="left", style="blue")
@@ -103,6 +105,7 @@ class Proof:
 
     @property
     def failures(self) -> int:
+        """How many checks failed so far."""
         return sum(len(section.failed) for section in self.sections)
 
     def summary(self) -> None:
@@ -149,6 +152,7 @@ class Stage:
 
     @property
     def database(self) -> Path:
+        """The one file that holds all records."""
         return self.folder / "demo.db"
 
 
@@ -257,6 +261,7 @@ def as_text(data: bytes) -> str | None:
 
 
 def sha256(data: bytes) -> str:
+    """Return the hash that the workspace records too."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -573,7 +578,7 @@ async def read_the_log(stage: Stage) -> None:
     )
     proof.check(
         "times never go backwards",
-        all(new.at >= old.at for new, old in zip(entries, entries[1:], strict=False)),
+        all(new.at >= old.at for new, old in pairwise(entries)),
     )
     proof.check("it says who acted", any(entry.actor == "agent:faster" for entry in entries))
     table = Table(box=None, pad_edge=False, header_style="dim")
