@@ -970,6 +970,7 @@ class ModelWorkspace:
         file = self.files[old.file]
         self._restore(path, file, old.version)
         self._step(file, file.origin(old.version), is_known=False)
+        file.undo_known = False
         self.live[path] = replace(
             self.live[path],
             mime_type=old.mime_type,
