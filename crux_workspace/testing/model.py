@@ -439,8 +439,11 @@ class ModelWorkspace:
     def append(self, path: str, text: str, *, if_version: int | None = None) -> ModelLive:
         """Add text at the end; a missing file is made."""
         with self._commit("append"):
-            refuse([*self._placing(path), *self._expecting(path, if_version)])
             live = self.live.get(path)
+            problems = [*self._placing(path), *self._expecting(path, if_version)]
+            if live is None:
+                problems += self._fitting(len(text.encode()))
+            refuse(problems)
             before, mime_type, metadata = "", mime.guess(path, "text"), None
             if live is not None:
                 head = self.files[live.file].versions[live.version]
@@ -967,6 +970,7 @@ class ModelWorkspace:
         file = self.files[old.file]
         self._restore(path, file, old.version)
         self._step(file, file.origin(old.version), is_known=False)
+        file.undo_known = False
         self.live[path] = replace(
             self.live[path],
             mime_type=old.mime_type,
