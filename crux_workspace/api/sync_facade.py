@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import datetime
@@ -32,10 +33,14 @@ class LoopThread:
 
     def close(self) -> None:
         """Stop the loop, wait for its thread, and close it."""
+
+        async def wind_down() -> None:
+            await self.loop.shutdown_asyncgens()
+            await self.loop.shutdown_default_executor()
+
+        asyncio.run_coroutine_threadsafe(wind_down(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
 
 
@@ -91,10 +96,10 @@ def _method(
 ) -> Callable[Concatenate[Any, _P], _T]:
     """Make the blocking form of an async method."""
 
+    @functools.wraps(of)
     def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         return self._wait(of(self._target, *args, **kwargs))
 
-    call.__name__, call.__doc__ = of.__name__, of.__doc__
     return call
 
 
@@ -103,10 +108,10 @@ def _iterator(
 ) -> Callable[Concatenate[Any, _P], Iterator[_T]]:
     """Make the plain iterator of an async one."""
 
+    @functools.wraps(of)
     def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
         return self._iterate(of(self._target, *args, **kwargs))
 
-    call.__name__, call.__doc__ = of.__name__, of.__doc__
     return call
 
 

@@ -177,6 +177,8 @@ class _Builder:
         if states:
             self.expect_epoch()
         for state in states:
+            if state.key in self.deletes:
+                continue  # an earlier change of the same file in this commit collected it
             self.tree.expect[state.key] = state.revision
             self.delete(state.key)
             if not state.state.partial:

@@ -18,9 +18,9 @@ from crux_workspace.engine.build import Built, build
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Op, decode, encode
 from crux_workspace.engine.entry import Entry, commit_name
-from crux_workspace.engine.guard import GuardedReader
+from crux_workspace.engine.guard import GuardedReader, unavailable
 from crux_workspace.engine.keys import op_key
-from crux_workspace.engine.log import log_head, sequence_of_key
+from crux_workspace.engine.log import log_head, sequence_of_key, time_of
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.errors import (
@@ -236,7 +236,7 @@ class _Attempts(Generic[_T]):
                 done = await self.once()
             except _Finished as finished:
                 result: _T = finished.result
-                if self.call.abandon is not None:
+                if self.call.abandon is not None and not self.unknown:
                     await self.call.abandon()
                 return result
             except PreconditionFailed as failed:
@@ -282,11 +282,16 @@ class _Attempts(Generic[_T]):
         """Call the store; any failure of its own leaves the outcome unknown."""
         try:
             return await self.ports.records.commit_planned(self.ports.partition, self.plan)
-        except (StoreError, WorkspaceError, _PlanEnded):
+        except (StoreError, WorkspaceError, _PlanEnded) as error:
+            if self.unknown and isinstance(error, StorageError) and error.retryable:
+                # The store went away before it could be asked what became of the commit that was sent.
+                raise OutcomeUnknown from (error.__cause__ or error)
             raise
         except Exception as error:
             if error is self.plan_failure:
                 raise
+            if not self.sent:
+                raise unavailable("record store", error) from error
             raise OutcomeUnknown from error
 
     def done(self, committed: Committed) -> Done:
@@ -305,8 +310,8 @@ class _Attempts(Generic[_T]):
             await self.look_for_landed(reader)
             raise
         await self.look_for_landed(reader)
-        if not self.sent:
-            self.since = tree.sequence
+        # A namespace that was dropped meanwhile counts from 1 again.
+        self.since = min(self.since, tree.sequence) if self.sent else tree.sequence
         self.sent[built.batch.commit_id] = built
         return built.batch
 
@@ -317,7 +322,7 @@ class _Attempts(Generic[_T]):
         planned = await call.plan(tree)
         if isinstance(planned, Finished):
             raise _Finished(planned.result)
-        commit_id = self.ports.ids()[:24]
+        commit_id = self.ports.ids()[-24:]
         built = await build(self.ports, tree, planned, call.verb, commit_id)
         if call.idempotency_key is not None:
             op = Op(digest=call.digest, commit=commit_id)
@@ -352,14 +357,22 @@ class _Attempts(Generic[_T]):
             raise PreconditionFailed("upload")
 
     async def look_for_landed(self, reader: Reader) -> None:
-        """After a lost answer: was one of the commits that were sent applied after all?"""
+        """After a lost answer: was one of the commits that were sent applied after all?
+
+        Raises:
+            OutcomeUnknown: The log that would tell has been trimmed meanwhile.
+        """
         if not self.unknown:
             return
+        expected = self.since + 1
         async for record in scan_range(reader, LOG_PREFIX, after=log_key(self.since) + "\x7f"):
             if is_log_head(record.key):
+                if sequence_of_key(record.key) > expected:
+                    raise OutcomeUnknown
+                expected += 1
                 commit_id = log_head(record).commit_id
                 if commit_id in self.sent:
-                    raise _Landed(sequence_of_key(record.key), record.at, commit_id)
+                    raise _Landed(sequence_of_key(record.key), time_of(record), commit_id)
 
     async def made_room(self) -> bool:
         """Account for due files once before a ceiling refuses."""

@@ -70,10 +70,8 @@ def asset_prefix(workspace_id: str, namespace: str) -> str:
 
 
 def _segment(part: str) -> str:
-    encoded = quote(part, safe="")
-    if len(encoded) > 200:
-        return "~" + hashlib.sha256(part.encode()).hexdigest()
-    return encoded.replace(".", "%2E").replace("~", "%7E")
+    encoded = quote(part, safe="").replace(".", "%2E").replace("~", "%7E")
+    return encoded if len(encoded) <= 200 else "~" + hashlib.sha256(part.encode()).hexdigest()
 
 
 def preview_of(text: str) -> str:

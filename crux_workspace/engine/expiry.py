@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Expiry, FilePlace, decode, encode
-from crux_workspace.engine.committer import Call, Finished, InFlight, commit
+from crux_workspace.engine.committer import Call, Done, Finished, InFlight, commit
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.keys import EXPIRY_PREFIX, expiry_key, file_key, head_key
 from crux_workspace.engine.ports import EnginePorts
@@ -66,36 +66,40 @@ async def sweep_due(ports: EnginePorts, in_flight: InFlight) -> int:
 
 
 async def _sweep(ports: EnginePorts, in_flight: InFlight, rows: list[Record]) -> int:
-    refiled: list[tuple[str, Entry]] = []
-    gone_rows: list[str] = []
-    expired: list[Entry] = []
-
     async def plan(tree: LiveTree) -> Changeset | Finished[int]:
-        for kept in (refiled, gone_rows, expired):
-            kept.clear()
         found = await tree.get([row.key for row in rows])
         changes = Changeset()
         for row in found:
-            if row is None:
-                continue
-            entry = await _entry_of(tree.reader, row)
-            if entry is None:
-                gone_rows.append(row.key)
-                continue
-            await tree.look(entry.path, ways=False)
-            if entry.is_expired(tree.now):
-                expired.append(entry)
-                changes.expire(entry)
-            else:
-                refiled.append((row.key, entry))
-        if not (expired or refiled or gone_rows):
-            return Finished(0)
-        changes.extra_deletes = [*gone_rows, *(key for key, _ in refiled)]
-        changes.extra_puts = [put for _, entry in refiled for put in _refile(entry)]
-        return changes
+            if row is not None:
+                await _clear(tree, changes, row)
+        return changes if changes.deltas or changes.extra_deletes else Finished(0)
 
-    call = Call(verb="expire", paths=(), plan=plan, finish=lambda _: len(expired))
+    def finish(done: Done) -> int:
+        return sum(version.operation == "delete" for version in done.built.versions)
+
+    call = Call(verb="expire", paths=(), plan=plan, finish=finish)
     return await commit(ports, in_flight, call)
+
+
+async def _clear(tree: LiveTree, changes: Changeset, row: Record) -> None:
+    """Plan what becomes of one due row: its file goes, or the row moves to the file's new due time, or nothing is left of it."""
+    file_id = row.key.split(FIELD_END)[2]
+    path: str | None = decode(Expiry, row.value).path
+    [place] = await tree.get([file_key(file_id)])
+    if place is not None:
+        found = decode(FilePlace, place.value)
+        path = None if found.gone or found.purged else found.path
+    entry = None
+    if path is not None:
+        await tree.look(path, ways=False)
+        entry = tree.entry(path) or tree.expired(path)
+    if entry is None or entry.file_id != file_id:
+        changes.extra_deletes.append(row.key)
+    elif entry.is_expired(tree.now):
+        changes.expire(entry)
+    else:
+        changes.extra_deletes.append(row.key)
+        changes.extra_puts += _refile(entry)
 
 
 def _refile(entry: Entry) -> list[Put]:

@@ -31,7 +31,7 @@ from crux_workspace.engine.keys import (
     was_key_parts,
     was_prefix,
 )
-from crux_workspace.engine.log import log_head
+from crux_workspace.engine.log import log_head, time_of
 from crux_workspace.engine.reads import Children
 from crux_workspace.engine.tree import scan_range
 from crux_workspace.errors import ErrorCode, VersionNotFoundError
@@ -330,7 +330,7 @@ async def _past_entry(reader: Reader, binding: Binding, entry: Entry) -> Entry:
     elif started != entry.commit_sequence:
         [record] = await reader.get_many([log_key(started)], bodies=False)
         if record is not None:
-            head.commit, head.commit_at = log_head(record).commit_id, record.at
+            head.commit, head.commit_at = log_head(record).commit_id, time_of(record)
     return Entry(binding.path, head, entry.revision, entry.at, entry.body)
 
 

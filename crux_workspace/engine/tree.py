@@ -225,13 +225,22 @@ class LiveTree:
         self.expect[state.key] = state.revision
         return state
 
-    async def states_from(self, file_id: str, low: int, high: int, limit: int) -> list[PastState]:
-        """Return ended states of versions low … high-1, oldest first, at most `limit`."""
+    async def versions_from(
+        self, file_id: str, low: int, high: int
+    ) -> AsyncIterator[list[PastState]]:
+        """Iterate over the ended states of versions low … high-1, oldest first, each version's together."""
         prefix = states_prefix(file_id)
-        page = await self.reader.scan(
-            prefix, after=prefix + number(low), before=prefix + number(high), limit=limit
-        )
-        return [PastState.of(record) for record in page.records]
+        group: list[PastState] = []
+        async for record in scan_range(
+            self.reader, prefix, after=prefix + number(low), before=prefix + number(high), page=64
+        ):
+            state = PastState.of(record)
+            if group and group[0].version != state.version:
+                yield group
+                group = []
+            group.append(state)
+        if group:
+            yield group
 
     async def actor_of(self, sequence: int) -> str | None:
         """Return who made a commit, for a conflict's details; None when the log no longer has it."""

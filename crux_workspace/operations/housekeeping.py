@@ -219,7 +219,8 @@ async def _sweep_orphans(space: Space, found: _Found, *, dry_run: bool) -> None:
     found.bytes += sum(orphan.size for orphan in orphans)
     if dry_run or not orphans:
         return
-    await _commit_upkeep(space, horizon=horizon)
+    if (await ports.records.sequences([ports.partition]))[0]:
+        await _commit_upkeep(space, horizon=horizon)
     for orphan in await _orphans(space, ports.assets, horizon):
         await _delete(ports.assets, orphan.ref)
 

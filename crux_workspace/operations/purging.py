@@ -9,13 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from crux_workspace.engine.changeset import Changeset, FileDelta
-from crux_workspace.engine.codec import Job, Was, decode, encode
+from crux_workspace.engine.codec import FilePlace, Gone, Job, Op, Was, decode, encode
 from crux_workspace.engine.committer import Done, Finished
 from crux_workspace.engine.entry import GoneFile, PastState
-from crux_workspace.engine.keys import job_key, states_prefix, was_key_parts, was_prefix
-from crux_workspace.engine.log import commit_changes, log_head
+from crux_workspace.engine.keys import (
+    JOB_PREFIX,
+    OP_PREFIX,
+    file_key,
+    job_key,
+    states_prefix,
+    was_key_parts,
+    was_prefix,
+)
+from crux_workspace.engine.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.model.changes import Change
+from crux_workspace.model.paths import is_below
 from crux_workspace.operations.space import (
     Options,
     Space,
@@ -24,9 +33,11 @@ from crux_workspace.operations.space import (
 )
 from crux_workspace.operations.writing import needs_recursive, refuse_directory_version
 from crux_workspace.storage.layout import (
+    LOG_PREFIX,
     decode_changes,
     encode_changes,
     encode_log,
+    is_log_head,
     log_key,
     prefix_end,
     redact,
@@ -48,12 +59,14 @@ class PurgeJob:
     path: str
     file_id: str
     sequence: int
+    collected: bool = False
+    """Some of its versions were collected before: states no longer tell all commits that name it."""
 
     @classmethod
     def of(cls, record: Record) -> PurgeJob:
         """Read an unfinished purge."""
         job = decode(Job, record.value)
-        return cls(job.path, job.file_id, record.revision)
+        return cls(job.path, job.file_id, record.revision, job.first > 1)
 
 
 async def purge(
@@ -62,10 +75,8 @@ async def purge(
     """Erase a file, live or deleted, or everything below a directory, with all versions and assets."""
     if directory and not recursive:
         raise needs_recursive(path)
-    jobs: list[Job] = []
 
-    async def plan(tree: LiveTree) -> Changeset | Finished[list[PurgeJob]]:
-        jobs.clear()
+    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
         await tree.look(path)
         entry = tree.entry(path)
         if directory and entry is not None:
@@ -74,32 +85,37 @@ async def purge(
             await refuse_directory_version(tree, path, options)
         await check_if_version(tree, path, entry, options.if_version)
         deltas = await _victims(space, tree, path, recursive=recursive)
-        for delta in deltas:
-            where = delta.before.path if delta.before is not None else ""
-            where = delta.gone.path if delta.gone is not None else where
-            jobs.append(Job(path=where, file_id=delta.file_id))
         if not deltas:
-            return Finished([])
-        puts = [Put(job_key(job.file_id), encode(job)) for job in jobs]
-        return Changeset(deltas, extra_puts=puts)
+            return Finished(None)
+        return Changeset(deltas, extra_puts=[_job_of(delta) for delta in deltas])
 
-    def finish(done: Done) -> list[PurgeJob]:
-        return [PurgeJob(job.path, job.file_id, done.sequence) for job in jobs]
+    async def to_the_end() -> None:
+        await space.commit(
+            "delete",
+            (path,),
+            plan,
+            lambda _: None,
+            options=options,
+            request=[path, recursive, "purge"],
+        )
+        await _finish_purges(space, path, recursive=recursive)
 
-    async def recall(*_: object) -> list[PurgeJob]:
-        return []
+    await space.in_flight.shielded(to_the_end())
 
-    started = await space.commit(
-        "delete",
-        (path,),
-        plan,
-        finish,
-        options=options,
-        request=[path, recursive, "purge"],
-        recall=recall,
-    )
-    for job in started:
-        await finish_purge(space, job)
+
+def _job_of(delta: FileDelta) -> Put:
+    where = delta.before.path if delta.before is not None else ""
+    where = delta.gone.path if delta.gone is not None else where
+    job = Job(path=where, file_id=delta.file_id, first=_first(delta))
+    return Put(job_key(delta.file_id), encode(job))
+
+
+async def _finish_purges(space: Space, path: str, *, recursive: bool) -> None:
+    """Erase what purges of a path left: of this call, and of an earlier one that a failure cut short."""
+    async for record in scan_range(space.ports.reader, JOB_PREFIX):
+        job = PurgeJob.of(record)
+        if job.path == path or (recursive and is_below(job.path, path)):
+            await finish_purge(space, job)
 
 
 async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) -> list[FileDelta]:
@@ -111,6 +127,8 @@ async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) 
         deltas.append(FileDelta(file_id=here.file_id, before=here, purged=True))
     elif gone is not None:
         deltas.append(FileDelta(file_id=gone.gone.file_id, gone=gone, purged=True))
+    known = {delta.file_id for delta in deltas}
+    deltas += await _overwritten(tree, path, known)
     if here is not None and not here.is_expired(tree.now):
         return deltas
     if not recursive:
@@ -129,33 +147,72 @@ async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) 
     return deltas
 
 
+def _first(delta: FileDelta) -> int:
+    if delta.before is not None:
+        return delta.before.head.first
+    return 1 if delta.gone is None else delta.gone.gone.first
+
+
+async def _overwritten(tree: LiveTree, path: str, known: set[str]) -> list[FileDelta]:
+    """Return the files that a rename overwrote at the path: no other record leads to them."""
+    deltas: list[FileDelta] = []
+    async for record in scan_range(tree.reader, was_prefix(path)):
+        file_id = decode(Was, record.value).file_id
+        if file_id in known:
+            continue
+        known.add(file_id)
+        [found] = await tree.get([file_key(file_id)])
+        place = None if found is None else decode(FilePlace, found.value)
+        if place is not None and place.gone and not place.purged and place.path == path:
+            gone = GoneFile(path, Gone(file_id=file_id, version=0, created_at=0), 0)
+            deltas.append(FileDelta(file_id=file_id, gone=gone, purged=True))
+    return deltas
+
+
 # -- what remains
 
 
 async def finish_purge(space: Space, job: PurgeJob) -> None:
     """Erase the remains of a vanished file; may be repeated, and taken up again after a crash."""
     await _redact(space, job)
+    await _forget_results(space, job)
     while await _erase(space, job):
         pass
-    await _upkeep(space, job, Changeset(extra_deletes=[job_key(job.file_id)]))
-
-
-async def _upkeep(space: Space, job: PurgeJob, changes: Changeset) -> None:
-    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
-        [record] = await tree.get([job_key(job.file_id)])
-        return Finished(None) if record is None else changes
-
-    await space.commit("purge", (), plan, lambda _: None, options=Options(), request=[])
 
 
 async def _erase(space: Space, job: PurgeJob) -> bool:
-    """Erase up to 50 states; True while there are more."""
-    reader = space.ports.reader
-    page = await reader.scan(states_prefix(job.file_id), limit=_PER_COMMIT)
-    states = [PastState.of(record) for record in page.records]
-    if states:
-        await _upkeep(space, job, Changeset(forgotten=states))
-    return page.next is not None
+    """Erase up to 50 states, or, when there are none left, the job itself; True while there was something to do."""
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[bool]:
+        [record] = await tree.get([job_key(job.file_id)])
+        if record is None:
+            return Finished(False)
+        page = await tree.reader.scan(states_prefix(job.file_id), limit=_PER_COMMIT)
+        if not page.records:
+            return Changeset(extra_deletes=[job_key(job.file_id)])
+        return Changeset(forgotten=[PastState.of(state) for state in page.records])
+
+    def finish(done: Done) -> bool:
+        return job_key(job.file_id) not in done.built.batch.deletes
+
+    return await space.commit("purge", (), plan, finish, options=Options(), request=[])
+
+
+async def _forget_results(space: Space, job: PurgeJob) -> None:
+    """Forget remembered results of idempotent calls that show the file: they hold its name and first characters."""
+    keys = []
+    async for record in scan_range(space.ports.reader, OP_PREFIX):
+        op = decode(Op, record.value)
+        shown = (op.head and op.head.file_id, op.artifact and op.artifact.file_id)
+        if job.file_id in shown:
+            keys.append(record.key)
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
+        [record] = await tree.get([job_key(job.file_id)])
+        return Finished(None) if record is None else Changeset(extra_deletes=keys)
+
+    if keys:
+        await space.commit("purge", (), plan, lambda _: None, options=Options(), request=[])
 
 
 async def _redact(space: Space, job: PurgeJob) -> None:
@@ -229,7 +286,25 @@ async def _traces(space: Space, job: PurgeJob) -> set[int]:
                 ends = {was.since, was_key_parts(record.key)[1]}
                 sequences |= ends
                 paths += await _paths_at(space, job.file_id, ends)
+    if job.collected and sequences:
+        sequences |= await _named_between(space, job, min(sequences))
     return {sequence for sequence in sequences if 0 < sequence < job.sequence}
+
+
+async def _named_between(space: Space, job: PurgeJob, first: int) -> set[int]:
+    """Return the commits that name the file, by reading the log from its first known one to the purge."""
+    reader = space.ports.reader
+    named: set[int] = set()
+    start = log_key(first)
+    async for record in scan_range(
+        reader, LOG_PREFIX, after=start, before=log_key(job.sequence), bodies=True
+    ):
+        if not is_log_head(record.key):
+            continue
+        changes = await commit_changes(reader, record, log_head(record))
+        if any(change.file_id == job.file_id for change in changes):
+            named.add(sequence_of_key(record.key))
+    return named
 
 
 async def _paths_at(space: Space, file_id: str, sequences: set[int]) -> list[str]:
