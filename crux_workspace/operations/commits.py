@@ -262,8 +262,12 @@ async def _back(tree: LiveTree, file_id: str, current: Entry | None, earlier: En
         draft.walk = current.head.walk
         return FileDelta(file_id=file_id, before=current, after=draft)
     draft.content = restored_content(head, earlier.body)
-    draft.operation = "undo"
-    draft.restored_from = head.restored_from or earlier.version
+    position = head.restored_from or earlier.version
+    draft.operation, draft.restored_from = "undo", position
+    top = position
+    if current is not None:
+        top = current.version if current.head.walk is None else current.head.walk[1]
+    draft.walk = (position, max(position, top))
     if current is not None:
         return FileDelta(file_id=file_id, before=current, after=draft)
     return FileDelta(file_id=file_id, gone=await _gone(tree, earlier), after=draft)
