@@ -156,9 +156,11 @@ class Transaction(PublishMethods):
 
     async def _commit(self, idempotency_key: str | None) -> None:
         done = await transacting.apply(self._staged, idempotency_key)
-        if done is not None and not done.fresh:
-            self.replayed = done
-        self.committed = done
+        if done is None:
+            return
+        self.committed = done.commit
+        if not done.fresh:
+            self.replayed = done.commit
 
     async def _rollback(self) -> None:
         await self._staged.close()

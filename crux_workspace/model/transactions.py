@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from crux_workspace.model.values import Value
 
@@ -17,5 +17,3 @@ class Replayed(Value):
     commit: str
     at: int
     """ms since the epoch."""
-    fresh: bool = field(default=False, repr=False, compare=False)
-    """True when it was made by this very transaction."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from crux_workspace.engine.build import Built, stage
@@ -37,7 +38,7 @@ from crux_workspace.storage.layout import (
 )
 from crux_workspace.storage.records import Reader
 
-__all__ = ["StagedSpace", "apply", "begin"]
+__all__ = ["Applied", "StagedSpace", "apply", "begin"]
 
 _T = TypeVar("_T")
 
@@ -160,7 +161,15 @@ def _replayed(op: Op, sequence: int, at: int) -> Replayed:
     return Replayed(sequence, commit_name(sequence, op.commit), at)
 
 
-async def apply(staged: StagedSpace, idempotency_key: str | None) -> Replayed | None:
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The commit of a transaction; not `fresh` when its idempotency key was known and nothing was applied."""
+
+    commit: Replayed
+    fresh: bool
+
+
+async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | None:
     """Commit what was staged, whole or not at all; None when there was nothing to commit.
 
     Raises:
@@ -189,15 +198,15 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Replayed | 
         live.pin(tree.sequence)
         return changes
 
-    async def recall(_: Reader, op: Op, sequence: int, at: int) -> Replayed:
-        return _replayed(op, sequence, at)
+    async def recall(_: Reader, op: Op, sequence: int, at: int) -> Applied:
+        return Applied(_replayed(op, sequence, at), fresh=False)
 
     used: set[str] = set()
 
-    def finish(done: Done) -> Replayed:
+    def finish(done: Done) -> Applied:
         used.update(head.asset for head in done.built.heads.values() if head.asset is not None)
         used.update(_frozen_assets(changes))
-        return Replayed(done.sequence, done.commit, done.at, fresh=True)
+        return Applied(Replayed(done.sequence, done.commit, done.at), fresh=True)
 
     try:
         return await staged.live.commit(
