@@ -28,7 +28,7 @@ from crux_workspace.errors import (
     NothingToUndoError,
     VersionNotFoundError,
 )
-from crux_workspace.events.cursors import decode_event_cursor, encode_event_cursor
+from crux_workspace.events.cursors import decode_event_cursor, encode_event_cursor, mark
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import ancestors, is_at_or_below
 from crux_workspace.model.versions import CommitEntry
@@ -59,7 +59,13 @@ async def log(
     meta = read_meta(record)
     before = None
     if cursor is not None:
-        before = log_key(decode_event_cursor(cursor, partition).sequence)
+        place = decode_event_cursor(cursor, partition)
+        if meta is not None and place.incarnation != mark(meta.incarnation):
+            raise InvalidInputError(
+                "The cursor is of a namespace that was dropped since; start without a cursor.",
+                code=ErrorCode.INVALID_CURSOR,
+            )
+        before = log_key(place.sequence)
     found: list[CommitEntry] = []
     if meta is None or limit == 0:
         return found

@@ -128,13 +128,13 @@ async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) 
     elif gone is not None:
         deltas.append(FileDelta(file_id=gone.gone.file_id, gone=gone, purged=True))
     known = {delta.file_id for delta in deltas}
-    deltas += await _overwritten(tree, path, known)
+    at_path = was_prefix(path), prefix_end(was_prefix(path))
     if here is not None and not here.is_expired(tree.now):
-        return deltas
+        return deltas + await _overwritten(space, tree, at_path, known)
     if not recursive:
         if space.router.is_fixed_directory(path) or await tree.has_below(path):
             raise needs_recursive(path)
-        return deltas
+        return deltas + await _overwritten(space, tree, at_path, known)
     for entry in await tree.below(path):
         space.router.writable(entry.path)
         deltas.append(FileDelta(file_id=entry.file_id, before=entry, purged=True))
@@ -144,6 +144,9 @@ async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) 
         tree.expect[record.key] = record.revision
         space.router.writable(found.path)
         deltas.append(FileDelta(file_id=found.gone.file_id, gone=found, purged=True))
+    known = {delta.file_id for delta in deltas}
+    for ended in (at_path, subtree_range("was", path)):
+        deltas += await _overwritten(space, tree, ended, known)
     return deltas
 
 
@@ -153,19 +156,25 @@ def _first(delta: FileDelta) -> int:
     return 1 if delta.gone is None else delta.gone.gone.first
 
 
-async def _overwritten(tree: LiveTree, path: str, known: set[str]) -> list[FileDelta]:
-    """Return the files that a rename overwrote at the path: no other record leads to them."""
+async def _overwritten(
+    space: Space, tree: LiveTree, ended: tuple[str, str | None], known: set[str]
+) -> list[FileDelta]:
+    """Return the files of a range of `was/` that are gone without a `gone/` record: a rename overwrote them."""
     deltas: list[FileDelta] = []
-    async for record in scan_range(tree.reader, was_prefix(path)):
+    async for record in scan_range(tree.reader, ended[0], before=ended[1]):
         file_id = decode(Was, record.value).file_id
         if file_id in known:
             continue
-        known.add(file_id)
+        path, _ = was_key_parts(record.key)
         [found] = await tree.get([file_key(file_id)])
         place = None if found is None else decode(FilePlace, found.value)
-        if place is not None and place.gone and not place.purged and place.path == path:
-            gone = GoneFile(path, Gone(file_id=file_id, version=0, created_at=0), 0)
-            deltas.append(FileDelta(file_id=file_id, gone=gone, purged=True))
+        if place is None or not place.gone or place.purged or place.path != path:
+            continue
+        known.add(file_id)
+        space.router.writable(path)
+        # Where its collection had come to is not known any more: the log is read for its name.
+        gone = Gone(file_id=file_id, version=0, created_at=0, first=2)
+        deltas.append(FileDelta(file_id=file_id, gone=GoneFile(path, gone, 0), purged=True))
     return deltas
 
 

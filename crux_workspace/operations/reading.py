@@ -10,6 +10,7 @@ from crux_workspace.engine.content import content_value, load_text, stored, stre
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.expiry import expired_files
 from crux_workspace.engine.keys import head_key
+from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.reads import TreeReads, VersionedReads, directory_key
 from crux_workspace.engine.tree import read_meta
 from crux_workspace.errors import (
@@ -360,7 +361,8 @@ async def list_page(
 ) -> ListResult:
     """Return one page of a directory, a subtree or a glob, in code point order, segment by segment."""
     whole_number("limit", limit, least=1)
-    listing = ["list", space.ports.partition, path, str(recursive), str(glob)]
+    moment = str(reads.sequence) if isinstance(reads, PastReads) else "now"
+    listing = ["list", space.ports.partition, moment, path, str(recursive), str(glob)]
     after = None if cursor is None else decode_page_cursor(listing, cursor)
     entries: list[tuple[str, WorkspaceEntry]] = []
     more = False

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from crux_workspace import Retention, Versioning, Workspace, workspace
-from crux_workspace.errors import NotFoundError
+from crux_workspace.errors import InvalidInputError, NotFoundError
 from crux_workspace.storage import MemoryAssetStore, MemoryRecordStore, Record, storage
 from crux_workspace.storage.layout import (
     FORMAT,
@@ -171,3 +171,48 @@ async def test_a_purge_takes_the_name_out_of_the_entries_of_collected_versions(
     assert len(named) == 1, "only the purge itself names the file"
     kept = [entry for entry in await ws.log() if entry.verb == "write" and entry.changes]
     assert any(change.path == "/workspace/other.md" for e in kept for change in e.changes)
+
+
+async def test_a_purge_erases_what_renames_overwrote_below_a_directory_with_its_name(
+    records: MemoryRecordStore, clock: FixedClock
+) -> None:
+    ws = opened(records, clock, most=1)
+    for text in ("hidden 1", "hidden 2", "hidden 3"):
+        await ws.write("/workspace/d/secret.md", text)
+    await ws.write("/workspace/b.md", "b")
+    await ws.rename("/workspace/b.md", "/workspace/d/secret.md", overwrite=True)
+    await ws.delete("/workspace/d", recursive=True, purge=True)
+    assert await held(records, "state\x01") == []
+    logged = [r for r in await held(records, LOG_PREFIX) if b"secret" in r.value]
+    assert len(logged) == 1, "only the purge itself names the file"
+    assert not any(b"hidden" in (record.body or b"") for record in await held(records, ""))
+    usage = await ws.usage()
+    assert (usage.versions, usage.history_bytes) == (0, 0)
+
+
+async def test_a_cursor_of_a_dropped_namespace_is_refused_by_the_log(
+    records: MemoryRecordStore, clock: FixedClock
+) -> None:
+    ws = opened(records, clock)
+    await ws.write(FILE, "a")
+    [entry] = await ws.log(limit=1)
+    await workspace(id="w", records=records).drop_namespace("n")
+    await ws.write(FILE, "b")
+    with pytest.raises(InvalidInputError) as refused:
+        await ws.log(cursor=entry.cursor)
+    assert refused.value.code == "INVALID_CURSOR"
+
+
+async def test_a_list_cursor_is_of_one_moment(
+    records: MemoryRecordStore, clock: FixedClock
+) -> None:
+    ws = opened(records, clock)
+    for name in "abc":
+        await ws.write(f"/workspace/{name}.md", name)
+    now = await ws.list("/workspace", limit=1)
+    then = await ws.at(3).list("/workspace", limit=1)
+    assert len((await ws.at(3).list("/workspace", limit=5, cursor=then.cursor)).entries) == 2
+    for listing, cursor in ((ws, then.cursor), (ws.at(3), now.cursor), (ws.at(2), then.cursor)):
+        with pytest.raises(InvalidInputError) as refused:
+            await listing.list("/workspace", limit=1, cursor=cursor)
+        assert refused.value.code == "INVALID_CURSOR"
