@@ -105,7 +105,11 @@ async def test_set_final_is_finalize_and_draft_on_a_pinned_file_is_refused(ws: W
     await ws.write(A, "one")
     file = await ws.set(A, status="final")
     assert (file.status, file.pinned_version) == ("final", 1)
-    for call in (lambda: ws.set(A, status="draft"), lambda: ws.write(A, "x", status="draft")):
+    calls: list[Any] = [
+        lambda: ws.set(A, status="draft"),
+        lambda: ws.write(A, "x", status="draft"),
+    ]
+    for call in calls:
         with refused(ErrorCode.INVALID_ARGUMENT) as caught:
             await call()
         assert "withdraw" in str(caught.value.hint)

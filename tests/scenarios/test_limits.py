@@ -50,12 +50,13 @@ async def test_a_namespace_may_reach_its_limit_and_not_pass_it(make_ws: Any) -> 
     assert (await ws.usage()).max_namespace_bytes == 10
     await ws.write(A, "12345")
     await ws.write(B, "12345")
-    for call in (
+    calls: list[Any] = [
         lambda: ws.write("/workspace/c", "1"),
         lambda: ws.append(A, "6"),
         lambda: ws.copy(A, "/workspace/c"),
         lambda: ws.edit(A, "1", "11"),
-    ):
+    ]
+    for call in calls:
         with refused(ErrorCode.QUOTA_EXCEEDED, LimitExceededError) as caught:
             await call()
         assert caught.value.details["limit"] == 10

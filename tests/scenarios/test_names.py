@@ -148,7 +148,7 @@ async def test_a_read_only_mount_refuses_every_change(make_ws: Any) -> None:
     assert await ws.read_text("/workspace/a") == "text"
     await ws.copy("/workspace/a", "/outputs/a")
     a = "/workspace/a"
-    for call in (
+    calls: list[Any] = [
         lambda: ws.write(a, ""),
         lambda: ws.edit(a, "t", "x"),
         lambda: ws.append(a, "x"),
@@ -161,7 +161,8 @@ async def test_a_read_only_mount_refuses_every_change(make_ws: Any) -> None:
         lambda: ws.redo(a),
         lambda: ws.finalize(a),
         lambda: ws.withdraw(a),
-    ):
+    ]
+    for call in calls:
         with refused(ErrorCode.READ_ONLY_MOUNT):
             await call()
 

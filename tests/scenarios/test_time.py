@@ -84,7 +84,7 @@ async def test_every_past_tree_is_seen_with_its_attributes(ws: Workspace) -> Non
     assert await views[3].exists("/workspace/b")
 
 
-async def test_views_offer_the_reading_verbs(ws: Workspace) -> None:
+async def test_views_offer_the_reading_verbs(ws: Any) -> None:
     await ws.write("/workspace/d/a", "one x", kind="k")
     await ws.write("/workspace/d/j", {"k": 1})
     await ws.write("/workspace/d/b", b"\x00")
@@ -98,7 +98,7 @@ async def test_views_offer_the_reading_verbs(ws: Workspace) -> None:
     assert [content is None for content in many.values()] == [False, True]
     assert await view.exists("/workspace/d")
     assert await view.is_dir("/workspace/d")
-    assert (await view.stat("/workspace/d/a")).version == 1  # type: ignore[union-attr]
+    assert (await view.stat("/workspace/d/a")).version == 1
     assert [e.path async for e in view.walk("/workspace")] == [
         "/workspace/d/a",
         "/workspace/d/b",
@@ -345,7 +345,7 @@ async def test_an_unknown_commit_is_not_found(ws: Workspace, commit: str) -> Non
 
 async def test_large_content_of_the_past_reads_whole(make_ws: Any) -> None:
     ws = make_ws(content=ContentOptions(inline_text_below_bytes=20))
-    texts = ["x" * 5_000, "x" * 4_999 + "y", "short", b"\x00" * 99]
+    texts: list[Any] = ["x" * 5_000, "x" * 4_999 + "y", "short", b"\x00" * 99]
     for text in texts:
         await ws.write(A, text)
     for number, text in enumerate(texts, 1):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crux_workspace import ContentOptions, Limits, Workspace
+from crux_workspace import ContentOptions, Limits
 from crux_workspace.errors import ErrorCode, InvalidInputError
 from crux_workspace.testing.workspace import refused
 
@@ -25,9 +25,7 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-async def test_a_new_file_has_version_one_and_tells_all_about_itself(
-    ws: Workspace, clock: Any
-) -> None:
+async def test_a_new_file_has_version_one_and_tells_all_about_itself(ws: Any, clock: Any) -> None:
     file = await ws.write("/workspace/notes.md", "héllo", metadata={"by": "me"})
     assert (file.kind, file.path, file.content_kind) == ("file", "/workspace/notes.md", "text")
     assert (file.mime_type, file.size, file.version) == ("text/markdown", 6, 1)
@@ -44,7 +42,7 @@ async def test_a_new_file_has_version_one_and_tells_all_about_itself(
 
 
 async def test_a_second_write_replaces_content_and_metadata_but_keeps_status_and_kind(
-    ws: Workspace,
+    ws: Any,
 ) -> None:
     await ws.write("/workspace/a", "1", metadata={"x": 1}, status="draft", kind="report")
     file = await ws.write("/workspace/a", "2")
@@ -52,12 +50,12 @@ async def test_a_second_write_replaces_content_and_metadata_but_keeps_status_and
     assert (file.status, file.artifact_kind, file.version) == ("draft", "report", 2)
 
 
-async def test_equal_content_appends_a_version_too(ws: Workspace) -> None:
+async def test_equal_content_appends_a_version_too(ws: Any) -> None:
     await ws.write("/workspace/a", "same")
     assert (await ws.write("/workspace/a", "same")).version == 2
 
 
-async def test_created_at_stays_and_updated_at_moves(ws: Workspace, clock: Any) -> None:
+async def test_created_at_stays_and_updated_at_moves(ws: Any, clock: Any) -> None:
     first = await ws.write("/workspace/a", "1")
     clock.advance(5)
     second = await ws.write("/workspace/a", "2")
@@ -65,7 +63,7 @@ async def test_created_at_stays_and_updated_at_moves(ws: Workspace, clock: Any) 
     assert second.updated_at == first.updated_at + 5
 
 
-async def test_a_path_may_be_a_pure_posix_path(ws: Workspace) -> None:
+async def test_a_path_may_be_a_pure_posix_path(ws: Any) -> None:
     await ws.write(PurePosixPath("/workspace/a"), "text")
     assert await ws.read_text(PurePosixPath("/workspace/a")) == "text"
 
@@ -85,12 +83,12 @@ async def test_a_path_may_be_a_pure_posix_path(ws: Workspace) -> None:
     ],
 )
 async def test_mime_types_are_guessed_by_extension_else_by_kind(
-    ws: Workspace, path: str, content: Any, expected: str
+    ws: Any, path: str, content: Any, expected: str
 ) -> None:
     assert (await ws.write(path, content)).mime_type == expected
 
 
-async def test_the_mime_type_argument_wins_and_each_write_guesses_anew(ws: Workspace) -> None:
+async def test_the_mime_type_argument_wins_and_each_write_guesses_anew(ws: Any) -> None:
     file = await ws.write("/workspace/a.md", "text", mime_type="text/x-odd")
     assert file.mime_type == "text/x-odd"
     assert (await ws.write("/workspace/a.md", "text")).mime_type == "text/markdown"
@@ -148,7 +146,7 @@ async def test_every_json_value_round_trips(make_ws: Any, value: Any) -> None:
 
 
 async def test_json_is_stored_compact_with_key_order_and_read_as_one_pretty_form(
-    ws: Workspace,
+    ws: Any,
 ) -> None:
     file = await ws.write("/workspace/a", {"b": [1, 2], "a": "ü"})
     compact = '{"b":[1,2],"a":"ü"}'
@@ -160,7 +158,7 @@ async def test_json_is_stored_compact_with_key_order_and_read_as_one_pretty_form
     )
 
 
-async def test_a_string_is_text_even_in_a_json_file(ws: Workspace) -> None:
+async def test_a_string_is_text_even_in_a_json_file(ws: Any) -> None:
     file = await ws.write("/workspace/a.json", '{"a": 1}')
     assert (file.content_kind, file.mime_type) == ("text", "application/json")
     assert (await ws.read("/workspace/a.json")).kind == "text"
@@ -189,7 +187,7 @@ class Thing:
     ],
 )
 async def test_what_json_does_not_have_is_refused_and_nothing_is_stored(
-    ws: Workspace, value: Any
+    ws: Any, value: Any
 ) -> None:
     with refused(ErrorCode.INVALID_CONTENT, InvalidInputError):
         await ws.write("/workspace/a", value)
@@ -205,7 +203,7 @@ async def test_what_json_does_not_have_is_refused_and_nothing_is_stored(
         memoryview(b"\x00\xffbytes"),
     ],
 )
-async def test_bytes_are_binary(ws: Workspace, content: Any) -> None:
+async def test_bytes_are_binary(ws: Any, content: Any) -> None:
     file = await ws.write("/workspace/a", content)
     assert (file.content_kind, file.storage, file.size) == ("binary", "asset", 7)
     assert file.uri is not None
@@ -215,14 +213,14 @@ async def test_bytes_are_binary(ws: Workspace, content: Any) -> None:
     assert (content_read.kind, content_read.uri) == ("binary", file.uri)
 
 
-async def test_a_binary_file_object_and_an_async_iterator_are_binary(ws: Workspace) -> None:
+async def test_a_binary_file_object_and_an_async_iterator_are_binary(ws: Any) -> None:
     await ws.write("/workspace/file", io.BytesIO(b"\x01\x02" * 1000))
     await ws.write("/workspace/iterator", chunks(b"\x01\x02", b"", b"\x03"))
     assert await ws.read_bytes("/workspace/file") == b"\x01\x02" * 1000
     assert await ws.read_bytes("/workspace/iterator") == b"\x01\x02\x03"
 
 
-async def test_bytes_with_an_encoding_are_text(ws: Workspace) -> None:
+async def test_bytes_with_an_encoding_are_text(ws: Any) -> None:
     await ws.write("/workspace/a", "ü\r\n".encode(), encoding="utf-8")
     await ws.write("/workspace/b", chunks(b"\xc3", b"\xbc"), encoding="utf-8")
     assert (await ws.read("/workspace/a")).kind == "text"
@@ -230,7 +228,7 @@ async def test_bytes_with_an_encoding_are_text(ws: Workspace) -> None:
     assert await ws.read_text("/workspace/b") == "ü"
 
 
-async def test_the_encoding_is_strict(ws: Workspace) -> None:
+async def test_the_encoding_is_strict(ws: Any) -> None:
     with refused(ErrorCode.INVALID_CONTENT):
         await ws.write("/workspace/a", b"\xff", encoding="utf-8")
     assert await ws.log() == []
@@ -261,21 +259,21 @@ async def test_the_inline_limit_is_inclusive(make_ws: Any) -> None:
     assert await ws.read_text("/workspace/a", version=2) == "x" * 21
 
 
-async def test_the_preview_holds_at_most_240_characters(ws: Workspace) -> None:
+async def test_the_preview_holds_at_most_240_characters(ws: Any) -> None:
     assert (await ws.write("/workspace/a", "ü" * 240)).preview == "ü" * 240
     longer = (await ws.write("/workspace/a", "ü" * 241)).preview
     assert longer == "ü" * 237 + "..."
 
 
-async def test_no_repr_shows_content(ws: Workspace) -> None:
+async def test_no_repr_shows_content(ws: Any) -> None:
     secret = "sesame"  # noqa: S105 - a word to look for
     file = await ws.write("/workspace/a", secret, metadata={"token": secret}, status="draft")
-    shown = [file, await ws.read("/workspace/a"), await ws.history("/workspace/a")]
+    shown: list[Any] = [file, await ws.read("/workspace/a"), await ws.history("/workspace/a")]
     shown += [await ws.artifacts(), await ws.list("/workspace")]
     assert secret not in repr(shown)
 
 
-async def test_results_become_plain_data(ws: Workspace) -> None:
+async def test_results_become_plain_data(ws: Any) -> None:
     file = await ws.write("/workspace/a", {"a": 1})
     assert file.to_dict()["path"] == "/workspace/a"
     assert (await ws.list("/workspace")).to_dict()["entries"][0]["version"] == 1
@@ -283,13 +281,14 @@ async def test_results_become_plain_data(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("status", ["published", "FINAL", ""])
-async def test_an_unknown_status_is_refused(ws: Workspace, status: Any) -> None:
+async def test_an_unknown_status_is_refused(ws: Any, status: Any) -> None:
     with refused(ErrorCode.INVALID_ARGUMENT):
         await ws.write("/workspace/a", "", status=status)
 
 
-async def test_changing_an_argument_after_the_call_changes_nothing(ws: Workspace) -> None:
-    value, metadata = {"a": [1]}, {"m": [1]}
+async def test_changing_an_argument_after_the_call_changes_nothing(ws: Any) -> None:
+    value: Any = {"a": [1]}
+    metadata: Any = {"m": [1]}
     await ws.write("/workspace/a", value, metadata=metadata)
     value["a"].append(2)
     metadata["m"].append(2)
@@ -300,7 +299,7 @@ async def test_changing_an_argument_after_the_call_changes_nothing(ws: Workspace
 
 
 async def test_append_makes_a_missing_file_and_keeps_attributes_of_one_that_is_there(
-    ws: Workspace,
+    ws: Any,
 ) -> None:
     assert (await ws.append("/workspace/log.md", "one\n")).version == 1
     await ws.set("/workspace/log.md", metadata={"k": 1}, mime_type="text/x-log", kind="log")
@@ -316,10 +315,10 @@ async def test_appends_cross_the_inline_limit(make_ws: Any) -> None:
         await ws.append("/workspace/a", f"{number:04}\n")
     assert await ws.read_text("/workspace/a") == "".join(f"{n:04}\n" for n in range(20))
     assert await ws.read_text("/workspace/a", version=10) == "".join(f"{n:04}\n" for n in range(10))
-    assert (await ws.stat("/workspace/a")).size == 100  # type: ignore[union-attr]
+    assert (await ws.stat("/workspace/a")).size == 100
 
 
-async def test_append_refuses_json_and_binary(ws: Workspace) -> None:
+async def test_append_refuses_json_and_binary(ws: Any) -> None:
     await ws.write("/workspace/json", [1])
     await ws.write("/workspace/binary", b"\x00")
     with refused(ErrorCode.INVALID_CONTENT):
@@ -328,7 +327,7 @@ async def test_append_refuses_json_and_binary(ws: Workspace) -> None:
         await ws.append("/workspace/binary", "x")
 
 
-async def test_update_applies_a_function_to_the_value(ws: Workspace) -> None:
+async def test_update_applies_a_function_to_the_value(ws: Any) -> None:
     await ws.write("/workspace/n", {"n": 1}, metadata={"m": 1}, status="draft", kind="k")
     file = await ws.update("/workspace/n", lambda value: {"n": value["n"] + 1})
     assert await ws.read_json("/workspace/n") == {"n": 2}
@@ -336,12 +335,12 @@ async def test_update_applies_a_function_to_the_value(ws: Workspace) -> None:
     assert (await ws.history("/workspace/n"))[0].operation == "write"
 
 
-async def test_update_of_a_missing_file_is_not_found(ws: Workspace) -> None:
+async def test_update_of_a_missing_file_is_not_found(ws: Any) -> None:
     with refused(ErrorCode.FILE_NOT_FOUND):
         await ws.update("/workspace/n", lambda value: value)
 
 
-async def test_set_changes_attributes_without_a_version(ws: Workspace, clock: Any) -> None:
+async def test_set_changes_attributes_without_a_version(ws: Any, clock: Any) -> None:
     await ws.write("/workspace/a", "text", metadata={"old": 1})
     clock.advance(10)
     file = await ws.set("/workspace/a", metadata={"new": 2}, mime_type="text/x-odd", kind="k")
@@ -352,7 +351,7 @@ async def test_set_changes_attributes_without_a_version(ws: Workspace, clock: An
     assert (change.type, change.attributes, change.version) == ("update", True, 1)
 
 
-async def test_set_leaves_what_is_not_given_and_clears_what_is_none(ws: Workspace) -> None:
+async def test_set_leaves_what_is_not_given_and_clears_what_is_none(ws: Any) -> None:
     await ws.write("/workspace/a", "text", metadata={"old": 1}, status="draft", kind="k")
     kept = await ws.set("/workspace/a", mime_type="text/x-odd")
     assert (kept.metadata, kept.status, kept.artifact_kind) == ({"old": 1}, "draft", "k")
@@ -361,6 +360,6 @@ async def test_set_leaves_what_is_not_given_and_clears_what_is_none(ws: Workspac
     assert cleared.mime_type == "text/x-odd"
 
 
-async def test_set_of_a_missing_file_is_not_found(ws: Workspace) -> None:
+async def test_set_of_a_missing_file_is_not_found(ws: Any) -> None:
     with refused(ErrorCode.FILE_NOT_FOUND):
         await ws.set("/workspace/a", metadata={})
