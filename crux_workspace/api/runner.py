@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
 from crux_workspace.api.core import WorkspaceCore
-from crux_workspace.engine.guard import unavailable
 from crux_workspace.errors import InvalidPathError
 from crux_workspace.model.paths import normalise
 from crux_workspace.model.verbs import VERBS
 from crux_workspace.operations.space import Space
+from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.records import StoreError
 from crux_workspace.telemetry import OperationSpan, PathHash, active_provenance
 

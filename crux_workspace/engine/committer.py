@@ -17,10 +17,9 @@ from weakref import WeakValueDictionary
 from crux_workspace.engine.build import Built, build
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Op, decode, encode
-from crux_workspace.engine.entry import Entry, commit_name
-from crux_workspace.engine.guard import GuardedReader, unavailable
+from crux_workspace.engine.entry import Entry
+from crux_workspace.engine.guard import GuardedReader
 from crux_workspace.engine.keys import op_key
-from crux_workspace.engine.log import log_head, sequence_of_key, time_of
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.errors import (
@@ -31,6 +30,8 @@ from crux_workspace.errors import (
     StorageError,
     WorkspaceError,
 )
+from crux_workspace.events.log import commit_name, log_head, sequence_of_key, time_of
+from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.layout import LOG_PREFIX, is_log_head, log_key
 from crux_workspace.storage.records import (
     Batch,
