@@ -12,6 +12,7 @@ from crux_workspace.api.describe import describe
 from crux_workspace.api.runner import Runner
 from crux_workspace.api.versions import VersionMethods
 from crux_workspace.api.view import WorkspaceView
+from crux_workspace.api.watching import WatchMethods
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
 from crux_workspace.model.files import GcReport, NamespacePage, Usage
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Workspace"]
 
 
-class Workspace(VersionMethods):
+class Workspace(VersionMethods, WatchMethods):
     """Files in a namespace: every change versioned, every call one commit.
 
     Make one with `workspace` or `open_workspace`. It belongs to the event loop of its first call. A view made by `for_namespace` or
@@ -249,7 +250,7 @@ class Workspace(VersionMethods):
     # -- life
 
     async def aclose(self) -> None:
-        """Wait for commits in flight and close what was opened with the workspace; idempotent.
+        """End its watches, wait for commits in flight, and close what was opened with the workspace; idempotent.
 
         Later calls are ``WORKSPACE_CLOSED``, on every view of it.
         """

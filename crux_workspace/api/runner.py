@@ -52,6 +52,10 @@ class Runner:
 
         return await self._watched(verb, None, work)
 
+    async def observe(self, verb: str, path: object, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Carry out a part of a public operation that found its namespace itself, as that operation."""
+        return await self._watched(verb, path, work)
+
     async def _watched(self, verb: str, path: object, work: Callable[[], Awaitable[_T]]) -> _T:
         if not self.core.recorder.listening:
             return await _translated(work)

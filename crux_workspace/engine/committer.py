@@ -280,9 +280,13 @@ class _Attempts(Generic[_T]):
         raise AssertionError("unreachable")
 
     async def hand_over(self) -> Committed:
-        """Call the store; any failure of its own leaves the outcome unknown."""
+        """Call the store and tell watchers; any failure of its own leaves the outcome unknown."""
+        hub, partition = self.ports.hub, self.ports.partition
+        ticket = hub.begin(partition)
         try:
-            return await self.ports.records.commit_planned(self.ports.partition, self.plan)
+            committed = await self.ports.records.commit_planned(partition, self.plan)
+            hub.committed(partition, committed.sequence)
+            return committed
         except (StoreError, WorkspaceError, _PlanEnded) as error:
             if self.unknown and isinstance(error, StorageError) and error.retryable:
                 # The store went away before it could be asked what became of the commit that was sent.
@@ -294,6 +298,8 @@ class _Attempts(Generic[_T]):
             if not self.sent:
                 raise unavailable("record store", error) from error
             raise OutcomeUnknown from error
+        finally:
+            hub.end(ticket)
 
     def done(self, committed: Committed) -> Done:
         commit_id, built = next(reversed(self.sent.items()))

@@ -98,7 +98,7 @@ class Beginning:
             return
         try:
             place, rest = begin(find_end(tailer.reader, tailer.mark))
-        except Exception:  # noqa: S110 - found again by `find`, which reports it
+        except Exception:
             return
         if rest is not None:
             self._finish(_quietly(rest))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 from weakref import WeakValueDictionary
@@ -90,7 +91,8 @@ class Poller:
         if here:
             self._hint(partition, sequence)
         else:
-            self._loop.call_soon_threadsafe(self._hint, partition, sequence)
+            with contextlib.suppress(RuntimeError):  # the loop is being closed
+                self._loop.call_soon_threadsafe(self._hint, partition, sequence)
 
     def _hint(self, partition: str, sequence: int) -> None:
         tailer = self._tailers.get(partition)

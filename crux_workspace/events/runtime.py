@@ -156,9 +156,7 @@ class LocalRuntime:
 
 
 def _check_interval(name: str, value: object) -> None:
-    if value is not None and (
-        not isinstance(value, int) or isinstance(value, bool) or value < 1
-    ):
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         raise InvalidInputError(
             f"{name} must be a whole number of milliseconds, at least 1, or None for never.",
             details={"option": name},

@@ -177,11 +177,7 @@ class Stream:
 
     async def _fill(self) -> None:
         place, alarms = self._place, self._tailer.alarms
-        if (
-            self._alarms == alarms
-            and self._tailer.newest <= place.sequence
-            and not place.is_inside
-        ):
+        if self._alarms == alarms and self._tailer.newest <= place.sequence and not place.is_inside:
             await self._sleep()
             return
         if not self._rested:

@@ -181,13 +181,12 @@ class WatchHandle(Watching):
 
     async def __anext__(self) -> WorkspaceChangeEvent:
         await self.ready()
-        if not self._stopped:
-            if self._loop_stream is None:
-                self._loop_stream = self._stream()
-            event = await self._loop_stream.next()
-            if event is not None:
-                return event
-        raise StopAsyncIteration
+        if self._loop_stream is None and not self._stopped:
+            self._loop_stream = self._stream()
+        event = None if self._loop_stream is None else await self._loop_stream.next()
+        if event is None:
+            raise StopAsyncIteration
+        return event
 
     # -- by callbacks
 

@@ -21,6 +21,7 @@ from crux_workspace.engine.keys import (
 )
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.errors import WorkspaceError
+from crux_workspace.events.hub import hub_of
 from crux_workspace.events.log import time_of
 from crux_workspace.model.files import GcReport, NamespacePage
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
@@ -70,13 +71,14 @@ async def list_namespaces(
 
 
 async def drop_partition(records: RecordStore, partition: str) -> None:
-    """Remove a namespace whole."""
+    """Remove a namespace whole, and tell those who watch it."""
     try:
         await records.drop(partition)
     except WorkspaceError:
         raise
     except Exception as error:
         raise unavailable("record store", error) from error
+    hub_of(records).dropped(partition)
 
 
 # -- gc
