@@ -121,7 +121,7 @@ def _assemble(
     ids: IdSource = random_id,
 ) -> Workspace:
     check_workspace_id(id)
-    if runtime is not None and not isinstance(runtime, LocalRuntime):  # type: ignore[redundant-expr]
+    if runtime is not None and not isinstance(runtime, LocalRuntime):
         raise InvalidInputError("runtime must be a runtime or None.", details={"option": "runtime"})
     if isinstance(namespace, str):
         check_namespace(namespace)

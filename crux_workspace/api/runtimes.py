@@ -29,7 +29,7 @@ def configure(*, runtime: LocalRuntime | None) -> None:
         >>> configure(runtime=local_runtime()); configure(runtime=None)
     """
     global configured  # noqa: PLW0603 - the one process-wide default there is
-    if runtime is not None and not isinstance(runtime, LocalRuntime):  # type: ignore[redundant-expr]
+    if runtime is not None and not isinstance(runtime, LocalRuntime):
         raise InvalidInputError("runtime must be a runtime or None.", details={"option": "runtime"})
     configured = runtime
 

@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from crux_workspace.errors import InvalidInputError
-from crux_workspace.events.watching import EventCallback, WatchHandle
+from crux_workspace.events.delivery import EventCallback
+from crux_workspace.events.watching import WatchHandle
 from crux_workspace.model.events import WorkspaceChangeEvent
 
 __all__ = ["SyncWatchHandle"]

@@ -81,7 +81,7 @@ class WatchMethods:
         """
         core = self._runner.core
         core.enter()
-        if recursive is not None and not isinstance(recursive, bool):  # type: ignore[redundant-expr]
+        if recursive is not None and not isinstance(recursive, bool):
             raise InvalidInputError("recursive must be True, False or None.")
         if start not in get_args(WatchStart):
             raise InvalidInputError(

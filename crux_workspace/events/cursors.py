@@ -92,7 +92,7 @@ def parse_event_cursor(cursor: object) -> EventCursor:
         InvalidInputError: The cursor is malformed (``INVALID_CURSOR``).
     """
     try:
-        text = cursor + "=" * (-len(cursor) % 4)  # type: ignore[operator, arg-type]
+        text = cursor + "=" * (-len(cursor) % 4)  # type: ignore[arg-type]
         data = base64.b64decode(text, altchars=b"-_", validate=True)
         format_, owner, incarnation, sequence, index, commit = _LAYOUT.unpack(data)
     except (binascii.Error, struct.error, ValueError, TypeError):

@@ -21,7 +21,8 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 def back_off_ms(interval_ms: int, failures: int) -> int:
     """Return how long to wait after a number of failures: doubling from the poll interval up to `MAX_DELAY_MS`."""
-    return max(interval_ms, min(MAX_DELAY_MS, interval_ms * 2 ** min(failures - 1, 16)))
+    doubled: int = interval_ms << min(failures - 1, 16)
+    return max(interval_ms, min(MAX_DELAY_MS, doubled))
 
 
 def as_known(error: Exception) -> Exception:

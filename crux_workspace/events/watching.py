@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import weakref
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from crux_workspace.errors import InvalidInputError, StateError, WatchGapError
+from crux_workspace.errors import InvalidInputError, StateError
 from crux_workspace.events.cursors import EventCursor
+from crux_workspace.events.delivery import Callbacks, EventCallback, awaited
 from crux_workspace.events.hub import Hub
 from crux_workspace.events.matching import WatchedPath
 from crux_workspace.events.opening import Beginning, NamespaceSource, Start
@@ -23,10 +23,8 @@ from crux_workspace.events.tailer import Tailer
 from crux_workspace.model.events import WatchError, WorkspaceChangeEvent
 from crux_workspace.storage.layout import partition_name
 
-__all__ = ["EventCallback", "OnError", "WatchHandle", "WatchRequest"]
+__all__ = ["OnError", "WatchHandle", "WatchRequest"]
 
-EventCallback = Callable[[WorkspaceChangeEvent], object]
-"""Called with each event; what it returns is awaited if it can be."""
 OnError = Callable[[WatchError], object]
 """Called with each problem; what it returns is awaited if it can be."""
 
@@ -84,7 +82,7 @@ class WatchHandle(Watching):
         self._pause: asyncio.Future[None] | None = None
         self._loop_stream: Stream | None = None
         self._callback_stream: Stream | None = None
-        self._callbacks: list[_Subscription] = []
+        self._callbacks = Callbacks(self._report)
         self._delivery: asyncio.Task[None] | None = None
         if request.namespace.known is not None:
             self._beginning.try_now(self._locate(request.namespace.known))
@@ -132,12 +130,15 @@ class WatchHandle(Watching):
         Example:
             >>> handle = ws.watch(); await handle.ready(); await handle.stop()
         """
-        if self._ready or self._stopped:
+        if self._is_settled():
             return
         self._request.runtime.check()
         async with self._opening:
-            if not (self._ready or self._stopped):
+            if not self._is_settled():
                 await self._request.opened(self._open)
+
+    def _is_settled(self) -> bool:
+        return self._ready or self._stopped
 
     async def stop(self) -> None:
         """End the watch: its iteration ends and a callback that is running is cancelled; idempotent.
@@ -191,7 +192,7 @@ class WatchHandle(Watching):
     # -- by callbacks
 
     def on(self, callback: EventCallback) -> Callable[[], None]:
-        """Call `callback` with each event from now on, one after the other; an async one is awaited.
+        """Call `callback` with each event after the handle's cursor, one after the other; an async one is awaited.
 
         One that raises is reported to `on_error` and gets the next event, not the same again. With several, each event goes to all of
         them in the order in which they came.
@@ -210,66 +211,19 @@ class WatchHandle(Watching):
         """
         if not callable(callback):
             raise InvalidInputError("callback must be callable.")
-        subscription = _Subscription(callback)
         if self._stopped:
-            return subscription.end
-        self._callbacks.append(subscription)
+            return lambda: None
+        unsubscribe = self._callbacks.add(callback)
         if self._delivery is None or self._delivery.done():
-            self._delivery = self._request.runtime.spawn(self._deliver())
-
-        def unsubscribe() -> None:
-            subscription.end()
-            if subscription in self._callbacks:
-                self._callbacks.remove(subscription)
-
+            work = self._callbacks.serve(self._delivering)
+            self._delivery = self._request.runtime.spawn(work)
         return unsubscribe
 
-    async def _deliver(self) -> None:
-        try:
-            await self.ready()
-            if self._stopped:
-                return
-            if self._callback_stream is None:
-                self._callback_stream = self._stream()
-            while self._callbacks and await self._deliver_one(self._callback_stream):
-                pass
-        except Exception as error:
-            if not await self._report(WatchError(error, 1, 0)):
-                _log.warning("a watch ended: %s", type(error).__name__)
-
-    async def _deliver_one(self, stream: Stream) -> bool:
-        try:
-            event = await stream.next()
-        except WatchGapError:
-            _log.warning("events were lost to a watch that nobody listens to for errors")
-            return True
-        if event is None:
-            return False
-        if not self._callbacks:
-            stream.give_back()
-            return False
-        for subscription in list(self._callbacks):
-            if self._stopped:
-                return False
-            if subscription.active:
-                await self._call(subscription, event)
-        stream.settle()
-        return True
-
-    async def _call(self, subscription: _Subscription, event: WorkspaceChangeEvent) -> None:
-        try:
-            await _awaited(subscription.callback(event))
-        except (Exception, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError):
-                if task is None or task.cancelling():
-                    raise
-                error = StateError("A watch callback was cancelled from within.")
-            subscription.failures += 1
-            if not await self._report(WatchError(error, subscription.failures, 0)):
-                _log.warning("a watch callback raised %s", type(error).__name__)
-        else:
-            subscription.failures = 0
+    async def _delivering(self) -> Stream | None:
+        await self.ready()
+        if self._callback_stream is None and not self._stopped:
+            self._callback_stream = self._stream()
+        return self._callback_stream
 
     # -- opening
 
@@ -318,22 +272,7 @@ class WatchHandle(Watching):
         if self._request.on_error is None:
             return False
         try:
-            await _awaited(self._request.on_error(problem))
+            await awaited(self._request.on_error(problem))
         except Exception as error:
             _log.debug("on_error of a watch raised %s", type(error).__name__)
         return True
-
-
-@dataclass(slots=True, eq=False)
-class _Subscription:
-    callback: EventCallback
-    failures: int = 0
-    active: bool = True
-
-    def end(self) -> None:
-        self.active = False
-
-
-async def _awaited(result: Any) -> None:  # noqa: ANN401 - what a callback returned
-    if inspect.isawaitable(result):
-        await result
