@@ -19,6 +19,9 @@ def configure(*, runtime: LocalRuntime | None) -> None:
     Args:
         runtime: A runtime, e.g. of `local_runtime`; None takes back what was configured.
 
+    Returns:
+        Nothing.
+
     Raises:
         InvalidInputError: It is no runtime (``INVALID_ARGUMENT``).
 

@@ -122,13 +122,13 @@ def _watcher(
 ) -> Callable[Concatenate[Any, _P], SyncWatchHandle]:
     """Make the blocking form of a method that begins a watch."""
 
+    @functools.wraps(of)
     def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> SyncWatchHandle:
         async def begin() -> WatchHandle:
             return of(self._target, *args, **kwargs)
 
         return SyncWatchHandle(self._wait(begin()), self._wait)
 
-    call.__name__, call.__doc__ = of.__name__, of.__doc__
     return call
 
 

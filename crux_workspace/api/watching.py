@@ -70,7 +70,7 @@ class WatchMethods:
                 first step) or a bad option (``INVALID_ARGUMENT``).
 
         Cost:
-            none for the caller; 1 read for the commits since the last one, 1 store call a poll
+            pages; 1 read for the commits since the last one, 1 store call a poll, whatever the number of watches
 
         Example:
             >>> handle = ws.watch("/workspace", recursive=True)

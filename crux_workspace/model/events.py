@@ -37,7 +37,7 @@ class WorkspaceChangeEvent(Value):
     """The commit as `log` shows it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class WatchError(Value):
     """What `on_error` of a watch is told; the watch goes on."""
 
@@ -47,6 +47,10 @@ class WatchError(Value):
     """How many times in a row it failed, from 1."""
     retry_delay_ms: int
     """When the watch tries again; 0 when there is nothing to wait for."""
+
+    def __repr__(self) -> str:
+        name = type(self.error).__name__
+        return f"WatchError(error={name}, failures={self.failures}, retry_delay_ms={self.retry_delay_ms})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON data; of an error that is not ours only the class is told."""
