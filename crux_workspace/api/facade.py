@@ -14,6 +14,7 @@ from crux_workspace.api.runner import Runner
 from crux_workspace.api.transaction import Transaction, TransactionRequest
 from crux_workspace.api.versions import VersionMethods
 from crux_workspace.api.view import WorkspaceView
+from crux_workspace.api.watching import WatchMethods
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
 from crux_workspace.model.files import GcReport, NamespacePage, Usage
@@ -31,7 +32,7 @@ __all__ = ["Workspace"]
 _T = TypeVar("_T")
 
 
-class Workspace(VersionMethods):
+class Workspace(VersionMethods, WatchMethods):
     """Files in a namespace: every change versioned, every call one commit.
 
     Make one with `workspace` or `open_workspace`. It belongs to the event loop of its first call. A view made by `for_namespace` or
@@ -292,7 +293,7 @@ class Workspace(VersionMethods):
     # -- life
 
     async def aclose(self) -> None:
-        """Wait for commits in flight and close what was opened with the workspace; idempotent.
+        """End its watches, wait for commits in flight, and close what was opened with the workspace; idempotent.
 
         Later calls are ``WORKSPACE_CLOSED``, on every view of it.
         """

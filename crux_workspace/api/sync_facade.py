@@ -12,8 +12,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from crux_workspace.api.facade import Workspace
 from crux_workspace.api.reading import ReadMethods
+from crux_workspace.api.sync_watch import SyncWatchHandle
 from crux_workspace.api.view import WorkspaceView
 from crux_workspace.errors import ErrorCode, StateError
+from crux_workspace.events.watching import WatchHandle
 
 __all__ = ["SyncView", "SyncWorkspace"]
 
@@ -115,6 +117,21 @@ def _iterator(
     return call
 
 
+def _watcher(
+    of: Callable[Concatenate[Any, _P], WatchHandle],
+) -> Callable[Concatenate[Any, _P], SyncWatchHandle]:
+    """Make the blocking form of a method that begins a watch."""
+
+    @functools.wraps(of)
+    def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> SyncWatchHandle:
+        async def begin() -> WatchHandle:
+            return of(self._target, *args, **kwargs)
+
+        return SyncWatchHandle(self._wait(begin()), self._wait)
+
+    return call
+
+
 class _SyncReads(_Blocking):
     list = _method(ReadMethods.list)
     walk = _iterator(ReadMethods.walk)
@@ -143,7 +160,7 @@ class SyncView(_SyncReads):
 
 
 class SyncWorkspace(_SyncReads):
-    """A workspace for blocking code: the same method names, `stream` and `walk` as plain iterators.
+    """A workspace for blocking code: the same method names, `stream`, `walk` and `watch` as plain iterators.
 
     Calls may come from any thread but the one that drives the workspace's loop (``WRONG_THREAD``).
     """
@@ -180,6 +197,8 @@ class SyncWorkspace(_SyncReads):
     resolve = _method(Workspace.resolve)
     log = _method(Workspace.log)
     undo_commit = _method(Workspace.undo_commit)
+    watch = _watcher(Workspace.watch)
+    cursor = _method(Workspace.cursor)
     usage = _method(Workspace.usage)
     namespaces = _method(Workspace.namespaces)
     drop_namespace = _method(Workspace.drop_namespace)

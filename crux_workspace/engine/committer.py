@@ -17,10 +17,9 @@ from weakref import WeakValueDictionary
 from crux_workspace.engine.build import Built, build
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Op, decode, encode
-from crux_workspace.engine.entry import Entry, commit_name
-from crux_workspace.engine.guard import GuardedReader, unavailable
+from crux_workspace.engine.entry import Entry
+from crux_workspace.engine.guard import GuardedReader
 from crux_workspace.engine.keys import op_key
-from crux_workspace.engine.log import log_head, sequence_of_key, time_of
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.errors import (
@@ -31,6 +30,8 @@ from crux_workspace.errors import (
     StorageError,
     WorkspaceError,
 )
+from crux_workspace.events.log import commit_name, log_head, sequence_of_key, time_of
+from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.layout import LOG_PREFIX, is_log_head, log_key
 from crux_workspace.storage.records import (
     Batch,
@@ -279,9 +280,13 @@ class _Attempts(Generic[_T]):
         raise AssertionError("unreachable")
 
     async def hand_over(self) -> Committed:
-        """Call the store; any failure of its own leaves the outcome unknown."""
+        """Call the store and tell watchers; any failure of its own leaves the outcome unknown."""
+        hub, partition = self.ports.hub, self.ports.partition
+        ticket = hub.begin(partition)
         try:
-            return await self.ports.records.commit_planned(self.ports.partition, self.plan)
+            committed = await self.ports.records.commit_planned(partition, self.plan)
+            hub.committed(partition, committed.sequence)
+            return committed
         except (StoreError, WorkspaceError, _PlanEnded) as error:
             if self.unknown and isinstance(error, StorageError) and error.retryable:
                 # The store went away before it could be asked what became of the commit that was sent.
@@ -293,6 +298,8 @@ class _Attempts(Generic[_T]):
             if not self.sent:
                 raise unavailable("record store", error) from error
             raise OutcomeUnknown from error
+        finally:
+            hub.end(ticket)
 
     def done(self, committed: Committed) -> Done:
         commit_id, built = next(reversed(self.sent.items()))

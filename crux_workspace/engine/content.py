@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from crux_workspace.engine.changeset import NewContent
 from crux_workspace.engine.codec import Attributes
-from crux_workspace.engine.guard import unavailable
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.errors import (
     ErrorCode,
@@ -32,6 +31,7 @@ from crux_workspace.storage.assets import (
     PutOptions,
     StoredAsset,
 )
+from crux_workspace.storage.failures import unavailable
 
 __all__ = [
     "PREVIEW_CHARACTERS",

@@ -17,6 +17,7 @@ from crux_workspace.engine.codec import (
     decode,
 )
 from crux_workspace.engine.keys import path_in_key, state_key_parts
+from crux_workspace.events.log import commit_name
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.files import StorageKind, WorkspaceFile
 from crux_workspace.model.versions import VersionEntry
@@ -27,15 +28,9 @@ __all__ = [
     "GoneFile",
     "PastState",
     "artifact_result",
-    "commit_name",
     "inline_uri",
     "storage_kind",
 ]
-
-
-def commit_name(sequence: int, commit_id: str) -> str:
-    """Write a commit as users see it: looking it up reads one log record."""
-    return f"{sequence}-{commit_id}"
 
 
 def storage_kind(attributes: Attributes | ArtifactRecord) -> StorageKind:

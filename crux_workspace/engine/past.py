@@ -31,10 +31,10 @@ from crux_workspace.engine.keys import (
     was_key_parts,
     was_prefix,
 )
-from crux_workspace.engine.log import log_head, time_of
 from crux_workspace.engine.reads import Children
 from crux_workspace.engine.tree import scan_range
 from crux_workspace.errors import ErrorCode, VersionNotFoundError
+from crux_workspace.events.log import log_head, time_of
 from crux_workspace.storage.layout import log_key, number, path_field, subtree_range
 from crux_workspace.storage.records import Contains, Reader, Record
 

@@ -21,8 +21,9 @@ from crux_workspace.engine.codec import ArtifactRecord, Gone, State, encode
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.engine.keys import artifact_key, gone_key, head_key
 from crux_workspace.engine.past import PastReads
-from crux_workspace.engine.tree import LiveTree, read_meta
+from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import ConflictError, ErrorCode, VersionNotFoundError
+from crux_workspace.events.log import read_meta
 from crux_workspace.model.paths import ancestors, is_below, sort_key
 from crux_workspace.storage.layout import META_KEY, Meta
 from crux_workspace.storage.records import Reader, Record

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 
-import msgspec
-
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.engine.keys import (
     file_key,
@@ -20,48 +18,20 @@ from crux_workspace.engine.keys import (
     states_prefix,
     version_prefix,
 )
-from crux_workspace.engine.log import log_head
-from crux_workspace.errors import ErrorCode, StorageError
+from crux_workspace.events.log import log_head, read_meta
 from crux_workspace.model.paths import ancestors
 from crux_workspace.storage.layout import (
-    FORMAT,
     META_KEY,
     Meta,
-    decode_meta,
     log_key,
     number,
     subtree_range,
 )
 from crux_workspace.storage.records import Reader, Record
 
-__all__ = ["SCAN_PAGE", "LiveTree", "read_meta", "scan_range"]
+__all__ = ["SCAN_PAGE", "LiveTree", "scan_range"]
 
 SCAN_PAGE = 256
-
-
-def read_meta(record: Record | None) -> Meta | None:
-    """Decode a partition's `meta`.
-
-    Raises:
-        StorageError: It is damaged, or of a newer format (``RECORD_CORRUPT``).
-    """
-    if record is None:
-        return None
-    try:
-        meta = decode_meta(record.value)
-    except msgspec.MsgspecError as error:
-        raise StorageError(
-            "The namespace's meta record cannot be read; the data is damaged.",
-            code=ErrorCode.RECORD_CORRUPT,
-        ) from error
-    if meta.format > FORMAT:
-        raise StorageError(
-            f"The namespace is written in format {meta.format}, this version reads up to {FORMAT};"
-            " upgrade crux-workspace.",
-            code=ErrorCode.RECORD_CORRUPT,
-            details={"format": meta.format},
-        )
-    return meta
 
 
 async def scan_range(

@@ -74,6 +74,8 @@ VERBS: dict[str, Verb] = {
         Verb("artifacts", False, "pages", 0, "artifacts"),
         Verb("resolve", False, "1", 0, moves_bytes=True),
         Verb("log", False, "pages", 0, "log"),
+        Verb("watch", False, "pages", 0, "watch"),
+        Verb("cursor", False, "2", 0),
         Verb("undo_commit", True, "pages", 1, "undo-commit"),
         Verb("transaction", True, "1", 1),
         Verb("gc", True, "pages", 1, "gc"),

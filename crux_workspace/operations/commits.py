@@ -9,17 +9,8 @@ from crux_workspace.engine.codec import FilePlace, Gone, Op, decode
 from crux_workspace.engine.committer import Done
 from crux_workspace.engine.entry import Entry, GoneFile
 from crux_workspace.engine.keys import file_key, gone_key, was_key_parts, was_prefix
-from crux_workspace.engine.log import (
-    commit_changes,
-    commit_entry,
-    find_commit,
-    last_at,
-    log_head,
-    log_page,
-    sequence_of_key,
-)
 from crux_workspace.engine.past import PastReads, expired_version
-from crux_workspace.engine.tree import LiveTree, read_meta
+from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import (
     ConflictError,
     ErrorCode,
@@ -29,6 +20,16 @@ from crux_workspace.errors import (
     VersionNotFoundError,
 )
 from crux_workspace.events.cursors import decode_event_cursor, encode_event_cursor, mark
+from crux_workspace.events.log import (
+    commit_changes,
+    commit_entry,
+    find_commit,
+    last_at,
+    log_head,
+    log_page,
+    read_meta,
+    sequence_of_key,
+)
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import ancestors, is_at_or_below
 from crux_workspace.model.versions import CommitEntry

@@ -21,8 +21,8 @@ from crux_workspace.engine.keys import (
     was_key_parts,
     was_prefix,
 )
-from crux_workspace.engine.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.engine.tree import LiveTree, scan_range
+from crux_workspace.events.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import is_below
 from crux_workspace.operations.space import (

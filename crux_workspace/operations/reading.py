@@ -12,13 +12,13 @@ from crux_workspace.engine.expiry import expired_files
 from crux_workspace.engine.keys import head_key
 from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.reads import TreeReads, VersionedReads, directory_key
-from crux_workspace.engine.tree import read_meta
 from crux_workspace.errors import (
     BinaryContentError,
     ErrorCode,
     InvalidInputError,
     VersionNotFoundError,
 )
+from crux_workspace.events.log import read_meta
 from crux_workspace.model.contents import BinaryContent, Content, JsonContent, TextContent
 from crux_workspace.model.files import (
     ListResult,

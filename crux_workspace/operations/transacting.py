@@ -18,13 +18,19 @@ from crux_workspace.engine.committer import (
     Stale,
 )
 from crux_workspace.engine.content import discard
-from crux_workspace.engine.entry import Entry, commit_name
+from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.keys import head_key, op_key, path_in_key
-from crux_workspace.engine.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.engine.staged import StagedTree, conflict_of, transaction_conflict
 from crux_workspace.engine.staged_reads import StagedReads
-from crux_workspace.engine.tree import LiveTree, read_meta, scan_range
+from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
+from crux_workspace.events.log import (
+    commit_changes,
+    commit_name,
+    log_head,
+    read_meta,
+    sequence_of_key,
+)
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.transactions import Replayed
 from crux_workspace.operations.space import Options, Space, digest_of, type_conflict

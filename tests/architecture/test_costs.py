@@ -72,6 +72,7 @@ PLAIN: dict[str, Act] = {
     "is_dir": lambda ws: ws.is_dir("/workspace/none"),
     "stat": lambda ws: ws.stat(FILE),
     "usage": lambda ws: ws.usage(),
+    "cursor": lambda ws: ws.cursor(),
     "write": lambda ws: ws.write(FILE, "three\n"),
     "edit": lambda ws: ws.edit(FILE, "two", "three"),
     "append": lambda ws: ws.append(FILE, "three\n"),
@@ -100,6 +101,7 @@ PAGED: dict[str, Act] = {
 
 ELSEWHERE = {
     "resolve": "needs an artifact's URI: a test of its own below",
+    "watch": "a read a page and a call a poll: tests/watch/test_costs.py",
     "redo": "needs an undo before it: a test of its own below",
     "undo_commit": "needs a commit: a test of its own below",
     "gc": "bounded steps; a test of its own below",

@@ -13,7 +13,7 @@ import pytest
 
 import crux_workspace
 import storage_adapters
-from crux_workspace import workspace
+from crux_workspace import local_runtime, workspace
 from tests.architecture.test_docstrings import DOCUMENTED
 
 EXAMPLES = {name: value for name, value in DOCUMENTED.items() if ">>>" in (value.__doc__ or "")}
@@ -37,7 +37,8 @@ async def test_the_example_gives_what_it_shows(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ws = workspace(id="example", namespace="default")
+    runtime = local_runtime()
+    ws = workspace(id="example", namespace="default", runtime=runtime)
     await ws.write("/workspace/notes.md", "# Notes\n")
     names: dict[str, Any] = {
         **{name: getattr(crux_workspace, name) for name in crux_workspace.__all__},
@@ -51,3 +52,4 @@ async def test_the_example_gives_what_it_shows(
             assert shown, f"{example.source!r} shows nothing"
             assert shown[-1] == example.want.strip()
     await ws.aclose()
+    await runtime.aclose()

@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 
 import crux_workspace
-from crux_workspace import Edit, Workspace, open_workspace, open_workspace_sync, workspace
-from crux_workspace.errors import WorkspaceError
+from crux_workspace import (
+    Edit,
+    WatchError,
+    Workspace,
+    open_workspace,
+    open_workspace_sync,
+    workspace,
+)
+from crux_workspace.errors import WatchGapError, WorkspaceError
 from storage_adapters import open_storage
 
 SECRET = "swordfish-47"  # noqa: S105 - what must not show
@@ -45,6 +52,8 @@ async def _results(ws: Workspace) -> dict[str, Any]:
     diff = await ws.diff(path)
     grep = await ws.grep(SECRET, context_lines=1)
     log = await ws.log()
+    async with ws.watch(start="oldest") as watched:
+        event = await anext(watched)
     return {
         "Artifact": artifact,
         "BinaryContent": await ws.read("/workspace/a.bin"),
@@ -62,6 +71,8 @@ async def _results(ws: Workspace) -> dict[str, Any]:
         "TextContent": await ws.read(path),
         "Usage": await ws.usage(),
         "VersionEntry": (await ws.history(path))[0],
+        "WatchError": WatchError(WatchGapError(f"lost {SECRET}"), 1, 0),
+        "WorkspaceChangeEvent": event,
         "WorkspaceDirectory": (await ws.list("/")).entries[0],
         "WorkspaceFile": file,
     }
