@@ -453,6 +453,37 @@ async def idempotency(stage: Stage) -> None:
     await ws.gc(dry_run=False)
 
 
+async def transaction(stage: Stage) -> None:
+    ws = stage.workspace(content=ContentOptions(inline_text_below_bytes=16))
+    stage.step("create a")
+    await ws.write("/workspace/a.md", "a")
+    stage.step("create b")
+    await ws.write("/workspace/b.md", "b")
+    stage.step(
+        "two writes and an edit are one version; a new file; an asset; create and delete are nothing"
+    )
+    async with ws.transaction() as tx:
+        await tx.write("/workspace/a.md", "aa")
+        await tx.edit("/workspace/a.md", "aa", "aaa")
+        await tx.write("/workspace/c.md", "seventeen bytes!\n")
+        await tx.write("/workspace/d.md", "d")
+        await tx.delete("/workspace/d.md")
+    stage.step("a published version that is replaced is frozen")
+    async with ws.transaction(idempotency_key="key-1") as tx:
+        await tx.write("/workspace/a.md", "published")
+        await tx.finalize("/workspace/a.md")
+        await tx.write("/workspace/a.md", "draft")
+    stage.step("a swap is two renames")
+    async with ws.transaction() as tx:
+        await tx.rename("/workspace/b.md", "/workspace/x.md")
+        await tx.rename("/workspace/c.md", "/workspace/b.md")
+        await tx.rename("/workspace/x.md", "/workspace/c.md")
+    stage.step("delete and write are one update")
+    async with ws.transaction() as tx:
+        await tx.delete("/workspace/b.md")
+        await tx.write("/workspace/b.md", "b again")
+
+
 async def trimming(stage: Stage) -> None:
     ws = stage.workspace(retention=Retention(log_ms=2500))
     for text in "abc":
@@ -487,6 +518,7 @@ ACTS: dict[str, Callable[[Stage], Awaitable[None]]] = {
         purging,
         many,
         idempotency,
+        transaction,
         trimming,
         dropping,
     )
