@@ -108,7 +108,7 @@ def test_every_struct_of_the_codec_is_judged_here() -> None:
 
 
 def test_absent_names_have_the_defaults_that_the_page_says() -> None:
-    shown = {
+    shown: dict[str, object] = {
         "required": msgspec.NODEFAULT,
         "none": None,
         "stamp": None,
