@@ -1005,7 +1005,9 @@ class ModelWorkspace:
         except WorkspaceError:
             self.live, self.gone, self.files, self.sequence, self.time, self.unswept = backup
             raise
-        self._collect({number for c in self._changes for number in (c.file, c.replaced) if number})
+        changed = {c.file for c in self._changes if c.type != "rename" and not c.attributes}
+        changed |= {c.replaced for c in self._changes if c.replaced is not None}
+        self._collect(changed | {c.file for c in self._changes}, changed)
         changes = tuple(sorted(self._changes, key=lambda change: order(change.path)))
         self.commits[self.sequence] = ModelCommit(self.sequence, self.time, verb, changes)
         self.trees[self.sequence] = dict(self.live)
@@ -1037,7 +1039,7 @@ class ModelWorkspace:
             max_namespace_bytes=self.limits.max_namespace_bytes,
         )
 
-    def _collect(self, touched: set[int]) -> None:
+    def _collect(self, touched: set[int], changed: set[int]) -> None:
         for number in sorted(touched):
             file = self.files[number]
             if self.max_versions is not None:
@@ -1046,7 +1048,7 @@ class ModelWorkspace:
                 if old < file.started:
                     del file.versions[old]
             limit = self.limits.max_history_bytes
-            while limit is not None and self._count().history_bytes > limit:
+            while number in changed and limit is not None and self._count().history_bytes > limit:
                 oldest = next(iter(self._collectable(file)), None)
                 if oldest is None:
                     break
