@@ -16,6 +16,7 @@ from crux_workspace.api.sync_watch import SyncWatchHandle
 from crux_workspace.api.view import WorkspaceView
 from crux_workspace.errors import ErrorCode, StateError
 from crux_workspace.events.watching import WatchHandle
+from crux_workspace.model.settings import Mount
 
 __all__ = ["SyncView", "SyncWorkspace"]
 
@@ -208,6 +209,16 @@ class SyncWorkspace(_SyncReads):
     def id(self) -> str:
         """Id of the workspace."""
         return self._target.id
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """The mounts, by path."""
+        return self._target.mounts
+
+    @property
+    def closed(self) -> bool:
+        """Whether the workspace was closed."""
+        return self._target.closed
 
     def describe(self) -> dict[str, object]:
         """Return what the workspace is, as plain data."""

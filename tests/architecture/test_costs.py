@@ -104,6 +104,7 @@ ELSEWHERE = {
     "watch": "a read a page and a call a poll: tests/watch/test_costs.py",
     "redo": "needs an undo before it: a test of its own below",
     "undo_commit": "needs a commit: a test of its own below",
+    "transaction": "a read a path: a test of its own below",
     "gc": "bounded steps; a test of its own below",
     "namespaces": "pages of partitions, not of records: a test of its own below",
     "drop_namespace": "one call of its own: a test of its own below",
@@ -209,3 +210,15 @@ async def test_the_cost_does_not_grow_with_the_namespace(bench: Bench) -> None:
         bench.reset()
         await PLAIN[verb](bench.ws)
         assert (bench.records.reads, bench.records.commits) == (1, VERBS[verb].commits)
+
+
+@pytest.mark.parametrize("files", [0, 1, 5])
+async def test_a_transaction_costs_a_read_for_its_start_and_one_for_each_path(
+    bench: Bench, files: int
+) -> None:
+    bench.reset()
+    async with bench.ws.transaction() as tx:
+        for number in range(files):
+            await tx.write(f"/workspace/d/{number}.md", "x")
+    assert bench.records.reads == 1 + files
+    assert bench.records.commits == (1 if files else 0)

@@ -54,6 +54,8 @@ async def _results(ws: Workspace) -> dict[str, Any]:
     log = await ws.log()
     async with ws.watch(start="oldest") as watched:
         event = await anext(watched)
+    async with ws.transaction() as tx:
+        await tx.write("/workspace/b.md", SECRET)
     return {
         "Artifact": artifact,
         "BinaryContent": await ws.read("/workspace/a.bin"),
@@ -68,6 +70,7 @@ async def _results(ws: Workspace) -> dict[str, Any]:
         "JsonContent": await ws.read("/workspace/a.json"),
         "ListResult": await ws.list("/workspace"),
         "NamespacePage": await ws.namespaces(),
+        "Replayed": tx.committed,
         "TextContent": await ws.read(path),
         "Usage": await ws.usage(),
         "VersionEntry": (await ws.history(path))[0],
