@@ -22,7 +22,7 @@ from crux_workspace.engine.codec import (
     encode,
 )
 from crux_workspace.engine.collection import collect
-from crux_workspace.engine.entry import Entry, PastState
+from crux_workspace.engine.entry import Entry, PastState, artifact_record
 from crux_workspace.engine.keys import (
     artifact_key,
     asset_key,
@@ -106,7 +106,7 @@ class _Builder:
         self.fresh: dict[str, AssetCount] = {}
         self.changes: list[Change] = []
         self.replaced: dict[str, str] = {}
-        self.unpinned: list[tuple[FileDelta, Head]] = []
+        self.unpinned: list[tuple[FileDelta, str, Head]] = []
 
     # -- records
 
@@ -216,36 +216,19 @@ class _Builder:
 
     def freeze(self, delta: FileDelta, frozen: FrozenVersion) -> None:
         """Write a version that starts and ends with this commit."""
-        draft, content = frozen.draft, frozen.content
-        before, gone = delta.before, delta.gone
+        before, gone, content = delta.before, delta.gone, frozen.content
         created = None if gone is None else gone.gone.created_at
         created = created if before is None else before.created_at
-        state = State(
-            kind=content.kind,
-            mime_type=draft.mime_type,
-            size=content.size,
-            lines=content.lines,
-            sha256=content.sha256,
-            asset=content.asset,
-            uri=content.uri,
-            preview=content.preview,
-            metadata=draft.metadata,
-            operation=draft.operation,
-            status=draft.status,
-            artifact_kind=draft.artifact_kind,
-            produced_by=draft.produced_by,
-            pinned=draft.pinned,
-            version_path=draft.path,
-            version_commit=self.commit_id,
-            created_at=created,
-        )
+        state = frozen.state(self.commit_id, created)
         key = state_key(delta.file_id, frozen.version, None)
         self.put(key, encode(state), content.body)
         self.counts["versions"] += 1
         self.counts["history_bytes"] += content.size
         self.share(content)
         self.uploaded(content.uploaded_at)
-        self.built.versions.append(AppendedVersion(draft.path, frozen.version, draft.operation))
+        self.built.versions.append(
+            AppendedVersion(frozen.draft.path, frozen.version, frozen.draft.operation)
+        )
 
     def tombstone(self, delta: FileDelta, first: int) -> None:
         before = delta.before
@@ -370,42 +353,25 @@ class _Builder:
         if head.pinned is None or head.pinned == head.version:
             self.put_artifact(after.path, head, head, head.version)
         else:
-            self.unpinned.append((delta, head))
+            self.unpinned.append((delta, after.path, head))
 
     def put_artifact(self, path: str, head: Head, shown: Head | State, version: int) -> None:
-        record = ArtifactRecord(
-            file_id=head.file_id,
-            version=version,
-            head_version=head.version,
-            status=head.status or "draft",
-            mime_type=shown.mime_type,
-            size=shown.size,
-            sha256=shown.sha256,
-            asset=shown.asset,
-            uri=shown.uri,
-            kind=head.artifact_kind,
-            preview=shown.preview,
-            metadata=shown.metadata,
-            produced_by=head.produced_by,
-            created_at=head.created_at,
-            due=head.due,
-        )
+        record = artifact_record(head, shown, version)
+        record.created_at, record.due = head.created_at, head.due
         self.built.artifacts[path] = record
         self.put(artifact_key(path), encode(record))
 
     async def pinned_artifacts(self) -> None:
         """Write the artifacts that show an older, pinned version: its values come from its state."""
-        for delta, head in self.unpinned:
+        for delta, path, head in self.unpinned:
             before = delta.before
             assert head.pinned is not None
-            path = next(p for p, h in self.built.heads.items() if h is head)
             if before is not None and before.version == head.pinned:
                 self.put_artifact(path, head, before.head, head.pinned)
                 continue
             frozen = next((f for f in delta.frozen if f.version == head.pinned), None)
             if frozen is not None:
-                shown = decode(State, self.puts[state_key(head.file_id, head.pinned, None)].value)
-                self.put_artifact(path, head, shown, head.pinned)
+                self.put_artifact(path, head, frozen.state("", None), head.pinned)
                 continue
             state = await self.tree.version_state(head.file_id, head.pinned)
             if state is not None:

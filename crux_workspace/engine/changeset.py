@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from crux_workspace.engine.codec import Gone
+from crux_workspace.engine.codec import Gone, State
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.model.files import Status
 from crux_workspace.storage.records import Put
@@ -74,6 +74,29 @@ class FrozenVersion:
     version: int
     content: NewContent
     draft: Draft
+
+    def state(self, commit_id: str, created_at: int | None) -> State:
+        """Make the ended state of the version; it starts and ends with the transaction's commit."""
+        draft, content = self.draft, self.content
+        return State(
+            kind=content.kind,
+            mime_type=draft.mime_type,
+            size=content.size,
+            lines=content.lines,
+            sha256=content.sha256,
+            asset=content.asset,
+            uri=content.uri,
+            preview=content.preview,
+            metadata=draft.metadata,
+            operation=draft.operation,
+            status=draft.status,
+            artifact_kind=draft.artifact_kind,
+            produced_by=draft.produced_by,
+            pinned=draft.pinned,
+            version_path=draft.path,
+            version_commit=commit_id,
+            created_at=created_at,
+        )
 
 
 @dataclass(slots=True, kw_only=True)

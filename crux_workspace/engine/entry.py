@@ -27,6 +27,7 @@ __all__ = [
     "Entry",
     "GoneFile",
     "PastState",
+    "artifact_record",
     "artifact_result",
     "inline_uri",
     "storage_kind",
@@ -308,6 +309,25 @@ def inline_uri(workspace_id: str, namespace: str, path: str, version: int) -> st
     return (
         f"workspace-inline://{quote(workspace_id, safe='')}/{quote(namespace, safe='')}"
         f"{where}@v{version}"
+    )
+
+
+def artifact_record(head: Head, shown: Attributes, version: int) -> ArtifactRecord:
+    """Make the `art/` record of a file that shows one of its versions."""
+    return ArtifactRecord(
+        file_id=head.file_id,
+        version=version,
+        head_version=head.version,
+        status=head.status or "draft",
+        mime_type=shown.mime_type,
+        size=shown.size,
+        sha256=shown.sha256,
+        asset=shown.asset,
+        uri=shown.uri,
+        kind=head.artifact_kind,
+        preview=shown.preview,
+        metadata=shown.metadata,
+        produced_by=head.produced_by,
     )
 
 

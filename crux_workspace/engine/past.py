@@ -19,7 +19,7 @@ from crux_workspace.engine.codec import (
     Was,
     decode,
 )
-from crux_workspace.engine.entry import Entry, PastState
+from crux_workspace.engine.entry import Entry, PastState, artifact_record
 from crux_workspace.engine.keys import (
     HEAD_PREFIX,
     WAS_PREFIX,
@@ -203,23 +203,9 @@ class PastReads:
         if shown is None:
             return None
         values = shown.state if isinstance(shown, PastState) else shown
-        return ArtifactRecord(
-            file_id=head.file_id,
-            version=version,
-            head_version=head.version,
-            status=head.status or "draft",
-            mime_type=values.mime_type,
-            size=values.size,
-            sha256=values.sha256,
-            asset=values.asset,
-            uri=values.uri,
-            kind=head.artifact_kind,
-            preview=values.preview,
-            metadata=values.metadata,
-            produced_by=head.produced_by,
-            created_at=entry.created_at,
-            updated_at=entry.commit_at,
-        )
+        record = artifact_record(head, values, version)
+        record.created_at, record.updated_at = entry.created_at, entry.commit_at
+        return record
 
     async def _bindings(
         self, path: str, after: str | None, *, bodies: bool = False

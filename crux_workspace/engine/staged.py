@@ -17,7 +17,7 @@ from crux_workspace.engine.changeset import (
     FrozenVersion,
     NewContent,
 )
-from crux_workspace.engine.codec import ArtifactRecord, Gone, State, encode
+from crux_workspace.engine.codec import ArtifactRecord, Gone, encode
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.engine.keys import artifact_key, gone_key, head_key
 from crux_workspace.engine.past import PastReads
@@ -300,7 +300,9 @@ class StagedTree(LiveTree):
         if staged is not None:
             for frozen in staged.frozen:
                 if frozen.version == version:
-                    return _frozen_state(file_id, frozen, self.now)
+                    state = frozen.state("", None)
+                    body = frozen.content.body
+                    return PastState("", file_id, version, 0, state, 0, self.now, body)
             if staged.base is not None and staged.base.version == version:
                 base = staged.base
                 state = base.ended(partial=False)
@@ -399,19 +401,3 @@ class StagedTree(LiveTree):
             p for p in dict.fromkeys(self.creates) if p in occupied and not self.touched_below(p)
         ]
         return Changeset([*self.preludes, *deltas], creates)
-
-
-def _frozen_state(file_id: str, frozen: FrozenVersion, at: int) -> PastState:
-    content, draft = frozen.content, frozen.draft
-    state = State(
-        kind=content.kind,
-        mime_type=draft.mime_type,
-        size=content.size,
-        sha256=content.sha256,
-        asset=content.asset,
-        uri=content.uri,
-        preview=content.preview,
-        metadata=draft.metadata,
-        operation=draft.operation,
-    )
-    return PastState("", file_id, frozen.version, 0, state, 0, at, content.body)
