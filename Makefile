@@ -99,3 +99,7 @@ format: $(DEV_STAMP) ## format the code
 .PHONY: clean
 clean: ## remove what was built, the virtualenv too
 	@rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+.PHONY: bench
+bench: $(DEV_STAMP) ## measure the figures beside their raw floors (ARGS=--quick, ARGS=--save)
+	@$(BIN)/python -m benchmarks $(ARGS)
