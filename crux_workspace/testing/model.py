@@ -98,6 +98,8 @@ class ModelFile:
     redo_known: bool = True
     """False where the contract does not say where the walk stands."""
     purged: bool = False
+    overwritten_at: str | None = None
+    """Where a rename overwrote it; a purge of that path erases it too."""
     started: int = 1
     """Versions below it are collected, but for pinned ones."""
 
@@ -535,6 +537,7 @@ class ModelWorkspace:
                 replaced = self.live[new].file if new in self.live else None
                 if replaced is not None:
                     self._bury(new)
+                    self.files[replaced].overwritten_at = new
                 self.gone.pop(new, None)
                 self.live[new] = live
                 change = ModelChange(
@@ -586,13 +589,15 @@ class ModelWorkspace:
     def purge(self, path: str) -> None:
         """Erase a file, live or deleted, for good."""
         self.expire()
-        file = self.file_at(path)
-        if file is None:
+        here = self.file_at(path)
+        victims = [f for f in self.files.values() if f is here or f.overwritten_at == path]
+        if not victims:
             return
         live = self.live.pop(path, None)
         self.gone.pop(path, None)
-        file.versions.clear()
-        file.purged = True
+        for file in victims:
+            file.versions.clear()
+            file.purged, file.overwritten_at = True, None
         with self._commit("purge"):
             if live is not None:
                 version = live.version
@@ -889,6 +894,7 @@ class ModelWorkspace:
     def _restore(self, path: str, file: ModelFile, target: int, operation: str = "undo") -> None:
         old = self.live.get(path)
         _, was_artifact, kind = self.gone.pop(path, (0, False, None))
+        file.overwritten_at = None
         source = file.versions[target]
         refuse(self._fitting(source.size))
         assert source.kind is not None
