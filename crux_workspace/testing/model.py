@@ -113,6 +113,13 @@ class ModelFile:
         """Return the last version that is no tombstone."""
         return max(n for n in self.versions if self.versions[n].kind is not None)
 
+    def before(self, number: int) -> int:
+        """Return the version before another one, passing over tombstones."""
+        below = number - 1
+        while below in self.versions and self.versions[below].kind is None:
+            below -= 1
+        return max(below, 1)
+
     def clone(self) -> ModelFile:
         """Return a copy that can be changed."""
         return replace(
@@ -621,7 +628,7 @@ class ModelWorkspace:
             elif file.position == 0:
                 raise NothingToUndoError(path)
             else:
-                target = kept(file, file.timeline[file.position - 1]).number
+                target = kept(file, file.before(file.timeline[file.position])).number
             refuse(self._placing(path))
             self._restore(path, file, target)
             self._step(file, file.origin(target), is_known=to_version is None)
