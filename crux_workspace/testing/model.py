@@ -99,7 +99,7 @@ class ModelFile:
     """False where the contract does not say where the walk stands."""
     purged: bool = False
     overwritten_at: str | None = None
-    """Where a rename overwrote it; a purge of that path erases it too."""
+    """Where a rename took its path, live or deleted; a purge of that path erases it too."""
     started: int = 1
     """Versions below it are collected, but for pinned ones."""
 
@@ -545,7 +545,8 @@ class ModelWorkspace:
                 if replaced is not None:
                     self._bury(new)
                     self.files[replaced].overwritten_at = new
-                self.gone.pop(new, None)
+                if new in self.gone:
+                    self.files[self.gone.pop(new)[0]].overwritten_at = new
                 self.live[new] = live
                 change = ModelChange(
                     "rename", new, live.file, old, replaced, live.version, live.version
