@@ -298,13 +298,16 @@ class ModelTree:
         return hits
 
     def artifacts(self) -> list[tuple[str, ModelLive, ModelVersion | None]]:
-        """Return path, file and shown version of each artifact; the version is None where it was collected since."""
+        """Return path, file and shown version of each artifact; None for the version where it or the head was collected."""
         shown = []
         for path in self.paths():
             live = self.live[path]
             if live.is_artifact:
                 number = live.version if live.pin is None else live.pin
-                shown.append((path, live, self.files[live.file].versions.get(number)))
+                versions = self.files[live.file].versions
+                shown.append(
+                    (path, live, versions.get(number) if live.version in versions else None)
+                )
         return shown
 
 
