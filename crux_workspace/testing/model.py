@@ -98,6 +98,8 @@ class ModelFile:
     redo_known: bool = True
     """False where the contract does not say where the walk stands."""
     purged: bool = False
+    overwritten_at: str | None = None
+    """Where a rename took its path, live or deleted; a purge of that path erases it too."""
     started: int = 1
     """Versions below it are collected, but for pinned ones."""
 
@@ -110,6 +112,13 @@ class ModelFile:
     def newest_content(self) -> int:
         """Return the last version that is no tombstone."""
         return max(n for n in self.versions if self.versions[n].kind is not None)
+
+    def before(self, number: int) -> int:
+        """Return the version before another one, passing over tombstones."""
+        below = number - 1
+        while below in self.versions and self.versions[below].kind is None:
+            below -= 1
+        return max(below, 1)
 
     def clone(self) -> ModelFile:
         """Return a copy that can be changed."""
@@ -289,13 +298,16 @@ class ModelTree:
         return hits
 
     def artifacts(self) -> list[tuple[str, ModelLive, ModelVersion | None]]:
-        """Return path, file and shown version of each artifact; the version is None where it was collected since."""
+        """Return path, file and shown version of each artifact; None for the version where it or the head was collected."""
         shown = []
         for path in self.paths():
             live = self.live[path]
             if live.is_artifact:
                 number = live.version if live.pin is None else live.pin
-                shown.append((path, live, self.files[live.file].versions.get(number)))
+                versions = self.files[live.file].versions
+                shown.append(
+                    (path, live, versions.get(number) if live.version in versions else None)
+                )
         return shown
 
 
@@ -535,7 +547,9 @@ class ModelWorkspace:
                 replaced = self.live[new].file if new in self.live else None
                 if replaced is not None:
                     self._bury(new)
-                self.gone.pop(new, None)
+                    self.files[replaced].overwritten_at = new
+                if new in self.gone:
+                    self.files[self.gone.pop(new)[0]].overwritten_at = new
                 self.live[new] = live
                 change = ModelChange(
                     "rename", new, live.file, old, replaced, live.version, live.version
@@ -586,13 +600,15 @@ class ModelWorkspace:
     def purge(self, path: str) -> None:
         """Erase a file, live or deleted, for good."""
         self.expire()
-        file = self.file_at(path)
-        if file is None:
+        here = self.file_at(path)
+        victims = [f for f in self.files.values() if f is here or f.overwritten_at == path]
+        if not victims:
             return
         live = self.live.pop(path, None)
         self.gone.pop(path, None)
-        file.versions.clear()
-        file.purged = True
+        for file in victims:
+            file.versions.clear()
+            file.purged, file.overwritten_at = True, None
         with self._commit("purge"):
             if live is not None:
                 version = live.version
@@ -616,7 +632,7 @@ class ModelWorkspace:
             elif file.position == 0:
                 raise NothingToUndoError(path)
             else:
-                target = kept(file, file.timeline[file.position - 1]).number
+                target = kept(file, file.before(file.timeline[file.position])).number
             refuse(self._placing(path))
             self._restore(path, file, target)
             self._step(file, file.origin(target), is_known=to_version is None)
@@ -889,6 +905,7 @@ class ModelWorkspace:
     def _restore(self, path: str, file: ModelFile, target: int, operation: str = "undo") -> None:
         old = self.live.get(path)
         _, was_artifact, kind = self.gone.pop(path, (0, False, None))
+        file.overwritten_at = None
         source = file.versions[target]
         refuse(self._fitting(source.size))
         assert source.kind is not None
