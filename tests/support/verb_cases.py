@@ -26,6 +26,8 @@ OTHER = "other of "
 LARGE = "a line that makes the text too large to stay in the record\n" * 8
 BINARY = bytes(range(256))
 
+_SEED_COMMITS = 18
+
 Call = Callable[[Workspace, str], Awaitable[Any]]
 
 
@@ -104,6 +106,7 @@ async def seed(ws: Workspace, namespace: str) -> None:
     await to.write("/workspace/u.md", "first")
     await to.write("/workspace/u.md", "second")
     await to.undo("/workspace/u.md")
+    assert len(await to.log()) == _SEED_COMMITS
     other = ws.for_namespace(OTHER + namespace)
     await other.write("/workspace/o.bin", BINARY[:70], metadata={"from": "afar"})
     await other.write("/workspace/p.md", "pp")
@@ -119,9 +122,10 @@ def _purge(path: str, *, recursive: bool = False) -> Call:
     return lambda ws, ns: ws.delete(path, recursive=recursive, purge=True, namespace=ns)
 
 
-async def _undo_newest(ws: Workspace, namespace: str) -> Any:
-    [newest] = await ws.log(limit=1, namespace=namespace)
-    return await ws.undo_commit(newest, namespace=namespace)
+async def _undo_last_of_all(ws: Workspace, namespace: str) -> Any:
+    """Reverse the commit that came right after the seed, whatever came later."""
+    log = await ws.log(limit=10_000, namespace=namespace)
+    return await ws.undo_commit(log[-_SEED_COMMITS - 1], namespace=namespace)
 
 
 async def _rename_over(ws: Workspace, namespace: str) -> None:
@@ -171,8 +175,8 @@ CASES = [
     Case("append to nothing", lambda ws, n: ws.append("/workspace/n.md", "more\n", namespace=n)),
     Case("append until large", lambda ws, n: ws.append("/workspace/a.md", LARGE, namespace=n)),
     Case("append to large text", lambda ws, n: ws.append("/workspace/large.txt", "z", namespace=n)),
-    Case("update", lambda ws, n: ws.update("/workspace/a.md", str.upper, namespace=n)),
-    Case("update an asset", lambda ws, n: ws.update("/workspace/b.bin", bytes.upper, namespace=n)),
+    Case("update", lambda ws, n: ws.update("/workspace/a.md", lambda value: value.upper(), namespace=n)),
+    Case("update an asset", lambda ws, n: ws.update("/workspace/b.bin", lambda value: value.upper(), namespace=n)),
     Case("set", lambda ws, n: ws.set("/workspace/a.md", metadata={"s": 1}, namespace=n)),
     Case("set final", lambda ws, n: ws.set("/workspace/b.bin", status="final", namespace=n)),
     Case("rename a file", lambda ws, n: ws.rename("/workspace/a.md", "/outputs/a.md", namespace=n)),
@@ -222,8 +226,8 @@ CASES = [
         "finalize a version", lambda ws, n: ws.finalize("/workspace/a.md", version=1, namespace=n)
     ),
     Case("withdraw", lambda ws, n: ws.withdraw("/outputs/pub.bin", namespace=n)),
-    Case("undo a commit that overwrote", _undo_newest, before=_rename_over),
-    Case("undo a commit that deleted a tree", _undo_newest, before=_delete_tree),
+    Case("undo a commit that overwrote", _undo_last_of_all, before=_rename_over),
+    Case("undo a commit that deleted a tree", _undo_last_of_all, before=_delete_tree),
     Case(
         "write what collects",
         lambda ws, n: ws.write("/workspace/b.bin", b"3", namespace=n),
