@@ -127,7 +127,10 @@ class Poller:
     async def _poll(self) -> None:
         tailers = [tailer for tailer in list(self._tailers.values()) if tailer.followers]
         hints = [tailer.hints for tailer in tailers]
+        delay = 0
         try:
+            if not tailers:
+                return
             try:
                 found = await self._hub.records.sequences([one.partition for one in tailers])
             except Exception as error:
@@ -141,9 +144,8 @@ class Poller:
                     tailer.polled(sequence, known)
         finally:
             self._polling = False
-        del tailers
-        if not self._closed:
-            if delay:
+            del tailers
+            if delay and not self._closed:
                 self._arm(delay)
             else:
                 self._rest()

@@ -9,7 +9,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from crux_workspace.events.cursors import NO_MARK, EventCursor, partition_mark
-from crux_workspace.events.forward import LoggedCommit, Stretch, read_stretch
+from crux_workspace.events.forward import Gap, LoggedCommit, Stretch, read_stretch
 from crux_workspace.storage.planning import PartitionReader
 from crux_workspace.storage.records import RecordStore
 
@@ -86,6 +86,7 @@ class Tailer:
 
     def _alarm(self) -> None:
         self.alarms += 1
+        self._clear(NO_MARK)
         self._wake()
 
     def _wake(self) -> None:
@@ -107,7 +108,11 @@ class Tailer:
                 return found
             hints = self.hints
             expected = max(1, min(limit, self.newest - place.sequence))
-            stretch = await read_stretch(self.reader, place, limit=expected)
+            try:
+                stretch = await read_stretch(self.reader, place, limit=expected)
+            except Gap:
+                self._clear(NO_MARK)  # what it holds may be of the log that is gone
+                raise
             heard = self.hints != hints
             self.newest = max(stretch.newest, self.newest if heard else 0)
             self._keep(stretch)
