@@ -462,7 +462,7 @@ async def delete(
         entry = None if path == "/" else tree.entry(path)
         if directory and entry is not None:
             raise slash_refused(path)
-        if options.if_version is not None and recursive and entry is None:
+        if options.if_version is not None and entry is None:
             await refuse_directory_version(tree, path, options)
         await check_if_version(tree, path, entry, options.if_version)
         if entry is not None:
