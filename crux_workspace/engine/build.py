@@ -164,7 +164,7 @@ class _Builder:
         if states:
             self.expect_epoch()
         for state in states:
-            self.tree.expect[state.key] = state.revision
+            self.tree.rely(state.key, state.revision)
             self.delete(state.key)
             if not state.state.partial:
                 self.counts["versions"] -= 1

@@ -32,7 +32,7 @@ from crux_workspace.storage.layout import (
     number,
     subtree_range,
 )
-from crux_workspace.storage.records import Reader, Record
+from crux_workspace.storage.records import PreconditionFailed, Reader, Record
 
 __all__ = ["SCAN_PAGE", "LiveTree", "read_meta", "scan_range"]
 
@@ -101,7 +101,8 @@ class LiveTree:
     expect: dict[str, int] = field(default_factory=dict)
     quiet: list[tuple[str, bool]] = field(default_factory=list)
     _records: dict[str, Record | None] = field(default_factory=dict)
-    _looked: bool = False
+    looked: bool = False
+    """Whether `meta` was read."""
 
     @property
     def sequence(self) -> int:
@@ -111,14 +112,23 @@ class LiveTree:
     async def get(self, keys: Iterable[str], *, bodies: bool = False) -> list[Record | None]:
         """Read records; each becomes an expectation. The first read of a plan brings `meta` along."""
         wanted = list(keys)
-        asked = wanted if self._looked else [*wanted, META_KEY]
+        asked = wanted if self.looked else [*wanted, META_KEY]
         found = await self.reader.get_many(asked, bodies=bodies)
-        if not self._looked:
-            self._looked = True
+        if not self.looked:
+            self.looked = True
             self.meta = read_meta(found.pop())
         for key, record in zip(wanted, found, strict=True):
-            self.expect[key] = 0 if record is None else record.revision
+            self.rely(key, 0 if record is None else record.revision)
         return found
+
+    def rely(self, key: str, revision: int) -> None:
+        """Expect a record as it was read.
+
+        Raises:
+            PreconditionFailed: The plan read it before, and it was another one: what the plan saw never was at one time.
+        """
+        if self.expect.setdefault(key, revision) != revision:
+            raise PreconditionFailed("revision", key)
 
     async def look(
         self, *paths: str, bodies: bool = False, ways: bool = True, extra: Iterable[str] = ()
@@ -161,7 +171,7 @@ class LiveTree:
 
     async def below(self, path: str, *, bodies: bool = False) -> list[Entry]:
         """Return all files below a directory, expired ones included; the subtree must stay quiet until the commit."""
-        if not self._looked:
+        if not self.looked:
             await self.get(())
         self.quiet.append((path, True))
         low, high = subtree_range("head", path)
@@ -197,7 +207,7 @@ class LiveTree:
         if not page.records:
             return None
         state = PastState.of(page.records[0])
-        self.expect[state.key] = state.revision
+        self.rely(state.key, state.revision)
         return state
 
     async def states_from(self, file_id: str, low: int, high: int, limit: int) -> list[PastState]:

@@ -31,6 +31,7 @@ from crux_workspace.events.cursors import decode_event_cursor, encode_event_curs
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import is_at_or_below
 from crux_workspace.model.versions import CommitEntry
+from crux_workspace.operations.purging import REDACTED
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.revising import restored_content
 from crux_workspace.operations.space import Options, Space
@@ -142,6 +143,7 @@ async def undo_commit(space: Space, commit: str | CommitEntry, *, options: Optio
         raise InvalidInputError("commit must be a commit's string or a CommitEntry.")
 
     async def plan(tree: LiveTree) -> Changeset:
+        await tree.get(())
         record, head = await find_commit(tree.reader, wanted)
         changes = await commit_changes(tree.reader, record, head)
         if not changes:
@@ -189,6 +191,10 @@ async def undo_commit(space: Space, commit: str | CommitEntry, *, options: Optio
 async def _reverse(space: Space, tree: LiveTree, changes: list[Change], sequence: int) -> Changeset:
     """Plan the way back: every touched path as it was right before the commit."""
     paths = list(dict.fromkeys(p for c in changes for p in (c.path, c.from_path) if p is not None))
+    if REDACTED in paths:
+        raise NotFoundError(
+            "A file that the commit changed was purged.", code=ErrorCode.VERSION_EXPIRED
+        )
     for path in paths:
         space.router.writable(path)
     await tree.look(*paths)
