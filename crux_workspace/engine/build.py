@@ -179,7 +179,7 @@ class _Builder:
         for state in states:
             if state.key in self.deletes:
                 continue  # an earlier change of the same file in this commit collected it
-            self.tree.expect[state.key] = state.revision
+            self.tree.rely(state.key, state.revision)
             self.delete(state.key)
             if not state.state.partial:
                 self.counts["versions"] -= 1

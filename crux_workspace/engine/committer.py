@@ -30,9 +30,9 @@ from crux_workspace.errors import (
     StorageError,
     WorkspaceError,
 )
-from crux_workspace.events.log import commit_name, log_head, sequence_of_key, time_of
+from crux_workspace.events.log import commit_name, log_head, read_meta, sequence_of_key, time_of
 from crux_workspace.storage.failures import unavailable
-from crux_workspace.storage.layout import LOG_PREFIX, is_log_head, log_key
+from crux_workspace.storage.layout import LOG_PREFIX, META_KEY, is_log_head, log_key
 from crux_workspace.storage.records import (
     Batch,
     BatchTooLarge,
@@ -315,12 +315,28 @@ class _Attempts(Generic[_T]):
         except Exception as error:
             self.plan_failure = error
             await self.look_for_landed(reader)
+            if isinstance(error, WorkspaceError) and not isinstance(error, StorageError):
+                await self.check_still(tree, reader)
             raise
         await self.look_for_landed(reader)
         # A namespace that was dropped meanwhile counts from 1 again.
         self.since = min(self.since, tree.sequence) if self.sent else tree.sequence
         self.sent[built.batch.commit_id] = built
         return built.batch
+
+    async def check_still(self, tree: LiveTree, reader: GuardedReader) -> None:
+        """Before a plan's refusal is believed: several reads without a lock may have seen a mixture that never was.
+
+        Raises:
+            PreconditionFailed: Somebody committed while the plan was reading; plan again.
+        """
+        locked = self.ports.records.capabilities.plans_under_lock
+        if locked or not tree.looked or reader.calls < 2 or self.plans >= MAX_REFUSALS:
+            return
+        [record] = await reader.get_many([META_KEY], bodies=False)
+        meta = read_meta(record)
+        if (0 if meta is None else meta.sequence) != tree.sequence:
+            raise PreconditionFailed("revision", META_KEY)
 
     async def make(self, tree: LiveTree) -> Built:
         call = self.call

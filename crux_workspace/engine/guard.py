@@ -14,13 +14,15 @@ __all__ = ["GuardedReader"]
 class GuardedReader:
     """A `Reader` whose failures are `StorageError`s."""
 
-    __slots__ = ("_reader",)
+    __slots__ = ("_reader", "calls")
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
+        self.calls = 0
 
     async def get_many(self, keys: Sequence[str], *, bodies: bool = True) -> list[Record | None]:
         """See `RecordStore.get_many`."""
+        self.calls += 1
         try:
             return await self._reader.get_many(keys, bodies=bodies)
         except (StoreError, WorkspaceError):
@@ -41,6 +43,7 @@ class GuardedReader:
         filter: Contains | None = None,
     ) -> Page:
         """See `RecordStore.scan`."""
+        self.calls += 1
         try:
             return await self._reader.scan(
                 prefix,

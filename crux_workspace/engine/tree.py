@@ -27,7 +27,7 @@ from crux_workspace.storage.layout import (
     number,
     subtree_range,
 )
-from crux_workspace.storage.records import Reader, Record
+from crux_workspace.storage.records import PreconditionFailed, Reader, Record
 
 __all__ = ["SCAN_PAGE", "LiveTree", "scan_range"]
 
@@ -71,8 +71,9 @@ class LiveTree:
     expect: dict[str, int] = field(default_factory=dict)
     quiet: list[tuple[str, bool]] = field(default_factory=list)
     _records: dict[str, Record | None] = field(default_factory=dict)
-    _looked: bool = False
     _pinned: int | None = None
+    looked: bool = False
+    """Whether `meta` was read."""
 
     @property
     def sequence(self) -> int:
@@ -89,7 +90,7 @@ class LiveTree:
     ) -> None:
         """Take over what was read earlier, as of `meta`, instead of reading it again."""
         self.meta = meta
-        self._looked = True
+        self.looked = True
         self.pin(self.sequence)
         self.expect.update(expect)
         self.quiet.extend(quiet)
@@ -101,14 +102,23 @@ class LiveTree:
     async def get(self, keys: Iterable[str], *, bodies: bool = False) -> list[Record | None]:
         """Read records; each becomes an expectation. The first read of a plan brings `meta` along."""
         wanted = list(keys)
-        asked = wanted if self._looked else [*wanted, META_KEY]
+        asked = wanted if self.looked else [*wanted, META_KEY]
         found = await self.reader.get_many(asked, bodies=bodies)
-        if not self._looked:
-            self._looked = True
+        if not self.looked:
+            self.looked = True
             self.meta = read_meta(found.pop())
         for key, record in zip(wanted, found, strict=True):
-            self.expect[key] = 0 if record is None else record.revision
+            self.rely(key, 0 if record is None else record.revision)
         return found
+
+    def rely(self, key: str, revision: int) -> None:
+        """Expect a record as it was read.
+
+        Raises:
+            PreconditionFailed: The plan read it before, and it was another one: what the plan saw never was at one time.
+        """
+        if self.expect.setdefault(key, revision) != revision:
+            raise PreconditionFailed("revision", key)
 
     async def look(
         self, *paths: str, bodies: bool = False, ways: bool = True, extra: Iterable[str] = ()
@@ -156,7 +166,7 @@ class LiveTree:
 
     async def below(self, path: str, *, bodies: bool = False) -> list[Entry]:
         """Return all files below a directory, expired ones included; the subtree must stay quiet until the commit."""
-        if not self._looked:
+        if not self.looked:
             await self.get(())
         self.quiet.append((path, True))
         low, high = subtree_range("head", path)
@@ -192,7 +202,7 @@ class LiveTree:
         if not page.records:
             return None
         state = PastState.of(page.records[0])
-        self.expect[state.key] = state.revision
+        self.rely(state.key, state.revision)
         return state
 
     async def versions_from(

@@ -153,6 +153,7 @@ async def undo_commit(space: Space, commit: str | CommitEntry, *, options: Optio
         raise InvalidInputError("commit must be a commit's string or a CommitEntry.")
 
     async def plan(tree: LiveTree) -> Changeset:
+        await tree.get(())
         record, head = await find_commit(tree.reader, wanted)
         changes = await commit_changes(tree.reader, record, head)
         if not changes:

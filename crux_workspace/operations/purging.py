@@ -141,7 +141,7 @@ async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) 
     low, high = subtree_range("gone", path)
     async for record in scan_range(tree.reader, low, before=high):
         found = GoneFile.of(record)
-        tree.expect[record.key] = record.revision
+        tree.rely(record.key, record.revision)
         space.router.writable(found.path)
         deltas.append(FileDelta(file_id=found.gone.file_id, gone=found, purged=True))
     known = {delta.file_id for delta in deltas}
@@ -240,7 +240,7 @@ async def _redact_some(space: Space, job: PurgeJob, sequences: list[int]) -> Non
             async for record in scan_range(tree.reader, stem, before=prefix_end(stem), bodies=True):
                 put = _without(record, job.file_id, is_first=record.key == stem)
                 if put is not None:
-                    tree.expect[record.key] = record.revision
+                    tree.rely(record.key, record.revision)
                     puts.append(put)
         return Changeset(extra_puts=puts) if puts else Finished(None)
 

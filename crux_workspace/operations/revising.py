@@ -192,7 +192,7 @@ async def _newest_below(tree: LiveTree, path: str, file_id: str, position: int) 
             continue
         if state.version < wanted:
             break
-        tree.expect[state.key] = state.revision
+        tree.rely(state.key, state.revision)
         if not state.is_tombstone:
             return _Target(state.version, state.state, state.body)
         wanted = state.version - 1

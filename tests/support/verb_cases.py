@@ -175,8 +175,14 @@ CASES = [
     Case("append to nothing", lambda ws, n: ws.append("/workspace/n.md", "more\n", namespace=n)),
     Case("append until large", lambda ws, n: ws.append("/workspace/a.md", LARGE, namespace=n)),
     Case("append to large text", lambda ws, n: ws.append("/workspace/large.txt", "z", namespace=n)),
-    Case("update", lambda ws, n: ws.update("/workspace/a.md", lambda value: value.upper(), namespace=n)),
-    Case("update an asset", lambda ws, n: ws.update("/workspace/b.bin", lambda value: value.upper(), namespace=n)),
+    Case(
+        "update",
+        lambda ws, n: ws.update("/workspace/a.md", lambda value: value.upper(), namespace=n),
+    ),
+    Case(
+        "update an asset",
+        lambda ws, n: ws.update("/workspace/b.bin", lambda value: value.upper(), namespace=n),
+    ),
     Case("set", lambda ws, n: ws.set("/workspace/a.md", metadata={"s": 1}, namespace=n)),
     Case("set final", lambda ws, n: ws.set("/workspace/b.bin", status="final", namespace=n)),
     Case("rename a file", lambda ws, n: ws.rename("/workspace/a.md", "/outputs/a.md", namespace=n)),
