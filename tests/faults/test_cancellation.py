@@ -71,7 +71,10 @@ async def _cancel_at_each_step(
     while not finished:
         trial = await stage.trial(case)
         ws = make(
-            TurningRecordStore(stage.bare), TurningAssetStore(trial.assets), trial.clock, **case.options
+            TurningRecordStore(stage.bare),
+            TurningAssetStore(trial.assets),
+            trial.clock,
+            **case.options,
         )
         call = case.call(ws, trial.namespace)
         finished, outcome = await cancelled_after(step, call, twice=twice)
