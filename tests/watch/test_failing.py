@@ -37,7 +37,7 @@ class Switched(DelegatingRecordStore):
     ) -> list[Record | None]:
         return await self._ask(super().get_many(partition, keys, bodies=bodies))
 
-    async def scan(self, partition: str, prefix: str, **options: object) -> Page:  # type: ignore[override]
+    async def scan(self, partition: str, prefix: str, **options: object) -> Page:
         return await self._ask(super().scan(partition, prefix, **options))  # type: ignore[arg-type]
 
     async def sequences(self, partitions: Sequence[str]) -> list[int]:
