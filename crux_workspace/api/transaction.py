@@ -7,7 +7,7 @@ import inspect
 import random
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from crux_workspace.api.publishing import PublishMethods
 from crux_workspace.api.reading import PathLike
@@ -154,6 +154,16 @@ class Transaction(PublishMethods):
             namespace=namespace,
         )
 
+    def transaction(self, *_: object, **__: object) -> NoReturn:
+        """Refuse: a transaction does not hold another one.
+
+        Raises:
+            InvalidInputError: Always (``INVALID_ARGUMENT``).
+        """
+        raise InvalidInputError(
+            "A transaction cannot hold another one; go on with this one, or begin the other on the workspace.",
+        )
+
     async def _commit(self, idempotency_key: str | None) -> None:
         done = await transacting.apply(self._staged, idempotency_key)
         if done is None:
@@ -178,6 +188,8 @@ class TransactionRequest(Generic[_T]):
         namespace: str | None,
     ) -> None:
         whole_number("max_attempts", max_attempts, least=1)
+        if max_attempts is None:
+            raise InvalidInputError("max_attempts must be a whole number of at least 1.")
         Options(idempotency_key)
         self._runner = runner
         self._callback = callback
@@ -228,14 +240,18 @@ class TransactionRequest(Generic[_T]):
             await tx._rollback()
             return
 
+        handed_over = False
+
         async def call() -> None:
+            nonlocal handed_over
+            handed_over = True
             await tx._commit(self._key)
 
         try:
             await self._runner.run_unbound("transaction", call)
-        except BaseException:
-            tx._staged.open = False
-            raise
+        finally:
+            if not handed_over:
+                await tx._rollback()
 
     def __await__(self) -> Generator[Any, None, _T | Replayed]:
         return self._run().__await__()
