@@ -313,7 +313,20 @@ def _purged(path: str) -> VersionNotFoundError:
 
 async def _refuse_later_change(tree: LiveTree, path: str, sequence: int) -> None:
     """Nothing may have happened on the path since the commit."""
-    entry = tree.entry(path) or tree.expired(path)
+    if (late := tree.expired(path)) is not None:
+        raise ConflictError(
+            f"{path} has expired since the commit; there is nothing to reverse at it.",
+            details={
+                "path": path,
+                "base_version": None,
+                "current_version": late.version,
+                "last_operation": "expire",
+                "last_actor": None,
+                "sequence": None,
+                "commit": None,
+            },
+        )
+    entry = tree.entry(path)
     later = 0 if entry is None else max(entry.commit_sequence, entry.bound)
     if later <= sequence:
         prefix = was_prefix(path)
