@@ -264,3 +264,22 @@ async def test_a_transaction_ends_the_expired_files_below_a_directory_it_fills(
     due = {record.key.split("\x01")[2] for record in await held(records, "exp\x01")}
     assert due == {head["id"] for head in heads}
     assert await ws.at(2).read_text("/workspace/s/a.md") == "new"
+
+
+@pytest.mark.parametrize("deleted_again", [False, True])
+async def test_a_deletion_is_not_undone_when_its_file_went_on_elsewhere(
+    records: MemoryRecordStore, clock: FixedClock, deleted_again: bool
+) -> None:
+    ws = opened(records, clock)
+    await ws.write(FILE, "a")
+    await ws.delete(FILE)
+    [deletion] = await ws.log(limit=1)
+    async with ws.transaction() as tx:
+        await tx.write(FILE, "again")
+        await tx.rename(FILE, "/workspace/b.md")
+    if deleted_again:
+        await ws.delete("/workspace/b.md")
+    with pytest.raises(ConflictError) as refused:
+        await ws.undo_commit(deletion)
+    assert refused.value.code == "VERSION_CONFLICT"
+    assert refused.value.details["sequence"] == (4 if deleted_again else 3)
