@@ -315,7 +315,9 @@ async def _past_entry(reader: Reader, binding: Binding, entry: Entry) -> Entry:
         head.commit, head.commit_at = entry.version_commit, entry.version_at
     elif started != entry.commit_sequence:
         [record] = await reader.get_many([log_key(started)], bodies=False)
-        if record is not None:
+        if record is None:
+            head.commit = ""  # the log no longer tells which commit it was
+        else:
             head.commit, head.commit_at = log_head(record).commit_id, time_of(record)
     return Entry(binding.path, head, entry.revision, entry.at, entry.body)
 

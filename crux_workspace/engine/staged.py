@@ -255,8 +255,8 @@ class StagedTree(LiveTree):
         return self._artifacts.get(key)
 
     async def below(self, path: str, *, bodies: bool = False) -> list[Entry]:
-        """Return all live files below a directory; the subtree must stay quiet until the commit."""
-        return [entry async for entry in self.files_below(path, bodies=bodies)]
+        """Return all files below a directory, expired ones included; the subtree must stay quiet until the commit."""
+        return [entry async for entry in self.files_below(path, bodies=bodies, expired=True)]
 
     async def has_below(self, path: str) -> bool:
         """Tell whether a live file is below a directory; the subtree must stay quiet until the commit."""
@@ -268,11 +268,17 @@ class StagedTree(LiveTree):
         return False
 
     async def files_below(
-        self, path: str, *, after: str | None = None, bodies: bool = False
+        self,
+        path: str,
+        *,
+        after: str | None = None,
+        bodies: bool = False,
+        expired: bool = False,
     ) -> AsyncIterator[Entry]:
-        """Iterate over the live files below a directory, staged ones in their place."""
+        """Iterate over the live files below a directory, staged ones in their place; with `expired` over those due as well."""
         self.listen(path)
-        touched, missed = set(self._slots), self.past.expired
+        past = PastReads(self.reader, self.sequence, 0) if expired else self.past
+        touched, missed = set(self._slots), past.expired
         staged = [
             slot.entry
             for where, slot in sorted(self._slots.items(), key=lambda item: sort_key(item[0]))
@@ -280,13 +286,13 @@ class StagedTree(LiveTree):
             and is_below(where, path)
             and (after is None or head_key(where) > after)
         ]
-        async for entry in self.past.files(path, after=after, bodies=bodies):
-            self.check_kept(path, missed)
+        async for entry in past.files(path, after=after, bodies=bodies):
+            self.check_kept(path, missed, past)
             while staged and sort_key(staged[0].path) < sort_key(entry.path):
                 yield await self._shown(staged.pop(0), bodies=bodies)
             if entry.path not in touched:
                 yield entry
-        self.check_kept(path, missed)
+        self.check_kept(path, missed, past)
         for entry in staged:
             yield await self._shown(entry, bodies=bodies)
 
@@ -295,9 +301,9 @@ class StagedTree(LiveTree):
             await self._fill(entry)
         return entry
 
-    def check_kept(self, path: str, missed: int) -> None:
+    def check_kept(self, path: str, missed: int, past: PastReads | None = None) -> None:
         """Refuse to show a directory without a file whose content then was collected since (``TRANSACTION_CONFLICT``)."""
-        if self.past.expired > missed:
+        if (past or self.past).expired > missed:
             raise transaction_conflict([conflict_of(path, None, None)])
 
     def listen(self, path: str) -> None:
