@@ -6,13 +6,19 @@ import logging
 
 from crux_workspace.api.facade import Workspace
 from crux_workspace.api.factory import open_workspace, open_workspace_sync, workspace
+from crux_workspace.api.runtimes import configure, local_runtime
 from crux_workspace.api.sync_facade import SyncView, SyncWorkspace
+from crux_workspace.api.sync_watch import SyncWatchHandle
+from crux_workspace.api.transaction import Transaction
 from crux_workspace.api.view import WorkspaceView
+from crux_workspace.events.runtime import LocalRuntime
+from crux_workspace.events.watching import WatchHandle
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.changes import Change
 from crux_workspace.model.contents import BinaryContent, JsonContent, TextContent
 from crux_workspace.model.diffs import DiffHunk, DiffLine, FileDiff
 from crux_workspace.model.edits import Edit
+from crux_workspace.model.events import WatchError, WorkspaceChangeEvent
 from crux_workspace.model.files import (
     GcReport,
     ListResult,
@@ -31,6 +37,7 @@ from crux_workspace.model.settings import (
     Retention,
     Versioning,
 )
+from crux_workspace.model.transactions import Replayed
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 from crux_workspace.telemetry import Telemetry
 
@@ -50,22 +57,31 @@ __all__ = [
     "JsonContent",
     "Limits",
     "ListResult",
+    "LocalRuntime",
     "Mount",
     "NamespacePage",
     "NamespaceRequest",
+    "Replayed",
     "Retention",
     "SyncView",
+    "SyncWatchHandle",
     "SyncWorkspace",
     "Telemetry",
     "TextContent",
+    "Transaction",
     "Usage",
     "VersionEntry",
     "Versioning",
+    "WatchError",
+    "WatchHandle",
     "Workspace",
+    "WorkspaceChangeEvent",
     "WorkspaceDirectory",
     "WorkspaceFile",
     "WorkspaceView",
     "__version__",
+    "configure",
+    "local_runtime",
     "open_workspace",
     "open_workspace_sync",
     "workspace",

@@ -24,10 +24,12 @@ __all__ = [
     "NothingToUndoError",
     "PathExistsError",
     "PathNotFoundError",
+    "RuntimeRequiredError",
     "StateError",
     "StorageError",
     "UnsupportedError",
     "VersionNotFoundError",
+    "WatchGapError",
     "WorkspaceError",
 ]
 
@@ -52,11 +54,13 @@ class ErrorCode(StrEnum):
     OUTSIDE_MOUNTS = "OUTSIDE_MOUNTS"
     READ_ONLY_MOUNT = "READ_ONLY_MOUNT"
     VERSION_CONFLICT = "VERSION_CONFLICT"
+    TRANSACTION_CONFLICT = "TRANSACTION_CONFLICT"
     FILE_TOO_LARGE = "FILE_TOO_LARGE"
     QUOTA_EXCEEDED = "QUOTA_EXCEEDED"
     COMMIT_TOO_LARGE = "COMMIT_TOO_LARGE"
     NOTHING_TO_UNDO = "NOTHING_TO_UNDO"
     NOTHING_TO_REDO = "NOTHING_TO_REDO"
+    TRANSACTION_CLOSED = "TRANSACTION_CLOSED"
     WORKSPACE_CLOSED = "WORKSPACE_CLOSED"
     WRONG_THREAD = "WRONG_THREAD"
     WRONG_LOOP = "WRONG_LOOP"
@@ -69,10 +73,17 @@ class ErrorCode(StrEnum):
     RECORD_CORRUPT = "RECORD_CORRUPT"
     ASSET_MISSING = "ASSET_MISSING"
     INTERNAL = "INTERNAL"
+    WATCH_GAP = "WATCH_GAP"
+    RUNTIME_REQUIRED = "RUNTIME_REQUIRED"
 
 
 _RETRYABLE = frozenset(
-    {ErrorCode.VERSION_CONFLICT, ErrorCode.STORE_UNAVAILABLE, ErrorCode.STORE_TIMEOUT}
+    {
+        ErrorCode.VERSION_CONFLICT,
+        ErrorCode.TRANSACTION_CONFLICT,
+        ErrorCode.STORE_UNAVAILABLE,
+        ErrorCode.STORE_TIMEOUT,
+    }
 )
 
 
@@ -218,6 +229,12 @@ class NothingToUndoError(StateError):
     default_code = ErrorCode.NOTHING_TO_UNDO
 
 
+class RuntimeRequiredError(StateError):
+    """The call needs a runtime, and none was configured (``RUNTIME_REQUIRED``)."""
+
+    default_code = ErrorCode.RUNTIME_REQUIRED
+
+
 class UnsupportedError(WorkspaceError):
     """This store or mount cannot do that."""
 
@@ -228,6 +245,15 @@ class StorageError(WorkspaceError):
     """The store failed; the driver's own error is chained as ``__cause__``."""
 
     default_code = ErrorCode.STORE_UNAVAILABLE
+
+
+class WatchGapError(StorageError):
+    """Events between a cursor and the oldest one that is left cannot be delivered any more (``WATCH_GAP``).
+
+    Read the state again; delivery goes on at the oldest event that the log still has.
+    """
+
+    default_code = ErrorCode.WATCH_GAP
 
 
 class InternalError(WorkspaceError):

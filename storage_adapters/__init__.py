@@ -1,5 +1,5 @@
 """Adapters that connect the library to real stores; each sees errors, model, storage and events only."""
 
-from storage_adapters.registry import StorageOpening, open_storage
+from storage_adapters.registry import StorageOpening, migrate, open_storage
 
-__all__ = ["StorageOpening", "open_storage"]
+__all__ = ["StorageOpening", "migrate", "open_storage"]

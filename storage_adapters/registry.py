@@ -11,7 +11,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from crux_workspace.errors import InvalidInputError
+from crux_workspace.errors import InvalidInputError, UnsupportedError
 from crux_workspace.storage.assets import AssetStore
 from crux_workspace.storage.bundle import OpenedRecords, Storage
 from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
@@ -19,13 +19,16 @@ from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["StorageOpening", "memory_assets_backend", "memory_backend", "open_storage"]
+__all__ = ["StorageOpening", "memory_assets_backend", "memory_backend", "migrate", "open_storage"]
 
 RecordsBackend = Callable[..., Awaitable[OpenedRecords]]
 """Entry point of ``crux_workspace.storage``: called with the URL and the keyword `create`."""
 
 AssetsBackend = Callable[[str], Awaitable[AssetStore]]
 """Entry point of ``crux_workspace.assets``: called with the URL."""
+
+_MIGRATIONS = {"sqlite": "storage_adapters.sql:migrate"}
+"""Who brings a store's schema up to date, by scheme; other stores have none."""
 
 _RECORDS = "crux_workspace.storage"
 _ASSETS = "crux_workspace.assets"
@@ -40,6 +43,27 @@ _BUNDLED = {
         "memory": "storage_adapters.registry:memory_assets_backend",
     },
 }
+
+
+def migrate(url: str) -> None:
+    """Bring a store's schema up to date, creating it where there is none; repeating it changes nothing.
+
+    Args:
+        url: Where the records live.
+
+    Raises:
+        UnsupportedError: That store has no schema (``CAPABILITY_MISSING``).
+        StorageError: It is no store of this library, or cannot be opened.
+        StateError: A newer version of the library wrote it (``SCHEMA_OUT_OF_DATE``).
+    """
+    scheme = url.partition(":")[0]
+    if scheme not in _MIGRATIONS:
+        raise UnsupportedError(
+            f"There is nothing to migrate in a {scheme} store.",
+            hint="Give a database URL such as sqlite:///workspace.db.",
+        )
+    module, _, name = _MIGRATIONS[scheme].partition(":")
+    getattr(import_module(module), name)(url)
 
 
 def open_storage(url: str, assets: str | None = None, *, create: bool = True) -> StorageOpening:

@@ -8,10 +8,16 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakSet
 
+from crux_workspace.api import runtimes
 from crux_workspace.engine.committer import InFlight
+from crux_workspace.engine.expiry import sweep_due
 from crux_workspace.engine.ports import AppendedVersion, EnginePorts
-from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
+from crux_workspace.errors import ErrorCode, InvalidInputError, RuntimeRequiredError, StateError
+from crux_workspace.events.runtime import LocalRuntime
+from crux_workspace.events.upkeep import UpkeepJob
+from crux_workspace.events.watching import WatchHandle
 from crux_workspace.model.clocks import Clock, IdSource
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.settings import (
@@ -23,6 +29,7 @@ from crux_workspace.model.settings import (
     Versioning,
 )
 from crux_workspace.mounts.routing import Router
+from crux_workspace.operations.housekeeping import gc
 from crux_workspace.operations.space import Space
 from crux_workspace.storage.assets import AssetStore
 from crux_workspace.storage.layout import partition_name
@@ -40,7 +47,7 @@ def _provenance() -> dict[str, Any] | None:
     return {"run_id": run_id, "span_id": span_id, "sources": []}
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
+@dataclass(eq=False, slots=True, weakref_slot=True, kw_only=True)
 class WorkspaceCore:
     """The shared part; `Workspace` objects are views of it."""
 
@@ -58,11 +65,17 @@ class WorkspaceCore:
     ids: IdSource
     close_storage: Callable[[], Awaitable[None]] | None = None
     """Given by who opened the storage together with the workspace."""
+    runtime: LocalRuntime | None = None
+    """What works in the background; None takes what was configured for the process."""
+    owns_runtime: bool = False
     in_flight: InFlight = field(default_factory=InFlight)
+    watches: WeakSet[WatchHandle] = field(default_factory=WeakSet)
     closed: bool = False
     loop: asyncio.AbstractEventLoop | None = None
     process: int = field(default_factory=os.getpid)
     _spaces: dict[tuple[str, str | None], Space] = field(default_factory=dict)
+    _kept: set[str] = field(default_factory=set)
+    _keeper: LocalRuntime | None = None
 
     def enter(self) -> None:
         """Refuse a call that cannot be served: after closing, in a forked child, on another loop.
@@ -113,7 +126,13 @@ class WorkspaceCore:
         return check_namespace(await found if inspect.isawaitable(found) else found)
 
     def space(self, namespace: str, actor: str | None) -> Space:
-        """Bind the engine to one namespace; no I/O."""
+        """Bind the engine to one namespace; no I/O. From now on the runtime, if there is one, keeps it up."""
+        runtime = self.runtime or runtimes.configured
+        if runtime is not None and (self._keeper is not runtime or namespace not in self._kept):
+            self._keep(runtime, namespace)
+        return self._bound(namespace, actor)
+
+    def _bound(self, namespace: str, actor: str | None) -> Space:
         cached = self._spaces.get((namespace, actor))
         if cached is not None:
             return cached
@@ -139,6 +158,35 @@ class WorkspaceCore:
         self._spaces[namespace, actor] = space
         return space
 
+    def _keep(self, runtime: LocalRuntime, namespace: str) -> None:
+        if self._keeper is not runtime or len(self._kept) >= _MAX_SPACES:
+            self._kept.clear()
+        self._keeper = runtime
+        self._kept.add(namespace)
+        space = self._bound(namespace, None)
+
+        async def sweep() -> None:
+            await sweep_due(space.ports, self.in_flight)
+
+        async def collect() -> None:
+            await gc(space, dry_run=False)
+
+        runtime.keep(space.ports.partition, space.ports.hub, UpkeepJob(self, sweep, collect))
+
+    def watch_runtime(self) -> LocalRuntime:
+        """Return the runtime that drives watches.
+
+        Raises:
+            RuntimeRequiredError: There is none (``RUNTIME_REQUIRED``).
+        """
+        runtime = self.runtime or runtimes.configured
+        if runtime is None:
+            raise RuntimeRequiredError(
+                "workspace.watch() needs a runtime (RUNTIME_REQUIRED), and none was given to the workspace or the process.",
+                hint="Call configure(runtime=local_runtime()) once, or pass runtime= to workspace(...).",
+            )
+        return runtime
+
     async def _mark_versions(self, versions: list[AppendedVersion]) -> None:
         if not self.recorder.listening:
             return
@@ -147,10 +195,16 @@ class WorkspaceCore:
             self.recorder.version_marker(hashed, version.version, version.operation)
 
     async def aclose(self) -> None:
-        """Wait for commits in flight, then close what was opened with the workspace; idempotent."""
+        """End watches, wait for commits in flight, then close what was opened with the workspace; idempotent."""
         if self.closed or self.process != os.getpid():
             return
         self.closed = True
+        for watch in list(self.watches):
+            await watch.stop()
+        if self._keeper is not None:
+            await self._keeper.release(self)
+        if self.owns_runtime and self.runtime is not None:
+            await self.runtime.aclose()
         await self.in_flight.wait()
         if self.close_storage is not None:
             await self.close_storage()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from crux_workspace.api.core import WorkspaceCore
 from crux_workspace.api.describe import describe
 from crux_workspace.api.runner import Runner
+from crux_workspace.api.transaction import Transaction, TransactionRequest
 from crux_workspace.api.versions import VersionMethods
 from crux_workspace.api.view import WorkspaceView
+from crux_workspace.api.watching import WatchMethods
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
 from crux_workspace.model.files import GcReport, NamespacePage, Usage
@@ -26,8 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Workspace"]
 
+_T = TypeVar("_T")
 
-class Workspace(VersionMethods):
+
+class Workspace(VersionMethods, WatchMethods):
     """Files in a namespace: every change versioned, every call one commit.
 
     Make one with `workspace` or `open_workspace`. It belongs to the event loop of its first call. A view made by `for_namespace` or
@@ -135,6 +140,45 @@ class Workspace(VersionMethods):
                     code=ErrorCode.WRONG_LOOP,
                 ) from None
         return SyncWorkspace(self, loop)
+
+    # -- transactions
+
+    def transaction(
+        self,
+        callback: Callable[[Transaction], _T | Awaitable[_T]] | None = None,
+        *,
+        max_attempts: int = 1,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> TransactionRequest[_T]:
+        """Make several changes one commit: ``async with ws.transaction() as tx``, or ``await ws.transaction(callback)``.
+
+        The transaction reads the namespace as of its start plus its own writes. At the end all is committed, or nothing: when what
+        it read or wrote changed meanwhile, on an exception, on cancellation, on a crash. Paths that it did not touch never conflict.
+
+        Args:
+            callback: Gets the transaction, sync or async; its result is the result.
+            max_attempts: How often to run the callback when it meets a conflict.
+            idempotency_key: A transaction with a known key applies nothing; kept 24 h.
+            namespace: Use this namespace instead of the workspace's own.
+
+        Returns:
+            What to enter, or to await: the callback's result, or `Replayed` for a known key.
+
+        Raises:
+            ConflictError: Something it read or wrote changed (``TRANSACTION_CONFLICT``).
+            StateError: Use after the end (``TRANSACTION_CLOSED``).
+            LimitExceededError: A limit refuses the final state (``QUOTA_EXCEEDED``, ``COMMIT_TOO_LARGE``).
+
+        Cost:
+            1 read, 1 commit; and 1 read for each path
+
+        Example:
+            >>> async with ws.transaction() as tx:
+            ...     await tx.write("/outputs/report.md", "# Report")
+            ...     await tx.write("/outputs/data.csv", "a,b")
+        """
+        return TransactionRequest(self._runner, callback, max_attempts, idempotency_key, namespace)
 
     # -- upkeep
 
@@ -249,7 +293,7 @@ class Workspace(VersionMethods):
     # -- life
 
     async def aclose(self) -> None:
-        """Wait for commits in flight and close what was opened with the workspace; idempotent.
+        """End its watches, wait for commits in flight, and close what was opened with the workspace; idempotent.
 
         Later calls are ``WORKSPACE_CLOSED``, on every view of it.
         """

@@ -11,6 +11,7 @@ from crux_workspace.api.core import WorkspaceCore
 from crux_workspace.api.facade import Workspace
 from crux_workspace.api.sync_facade import LoopThread, SyncWorkspace
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.events.runtime import LocalRuntime
 from crux_workspace.model.clocks import Clock, IdSource, random_id, wall_clock_ms
 from crux_workspace.model.paths import check_namespace, check_workspace_id
 from crux_workspace.model.settings import (
@@ -42,6 +43,7 @@ def workspace(
     limits: Limits | None = None,
     retention: Retention | None = None,
     versioning: Versioning | None = None,
+    runtime: LocalRuntime | None = None,
     telemetry: Telemetry | None = None,
     clock: Clock = wall_clock_ms,
     ids: IdSource = random_id,
@@ -61,6 +63,7 @@ def workspace(
         limits: Ceilings.
         retention: How long things stay.
         versioning: How much history each file keeps.
+        runtime: Drives watches and upkeep; None takes the one given to `configure`, if any.
         telemetry: Providers and the key of the path hashes.
         clock: Returns ms since the epoch.
         ids: Returns 32 fresh hex digits.
@@ -92,6 +95,7 @@ def workspace(
         limits=limits,
         retention=retention,
         versioning=versioning,
+        runtime=runtime,
         telemetry=telemetry,
         clock=clock,
         ids=ids,
@@ -105,16 +109,20 @@ def _assemble(
     assets: AssetStore | None,
     *,
     close_storage: Callable[[], Awaitable[None]] | None,
+    owns_runtime: bool = False,
     mounts: Iterable[Mount] = DEFAULT_MOUNTS,
     content: ContentOptions | None = None,
     limits: Limits | None = None,
     retention: Retention | None = None,
     versioning: Versioning | None = None,
+    runtime: LocalRuntime | None = None,
     telemetry: Telemetry | None = None,
     clock: Clock = wall_clock_ms,
     ids: IdSource = random_id,
 ) -> Workspace:
     check_workspace_id(id)
+    if runtime is not None and not isinstance(runtime, LocalRuntime):
+        raise InvalidInputError("runtime must be a runtime or None.", details={"option": "runtime"})
     if isinstance(namespace, str):
         check_namespace(namespace)
     elif namespace is not None and not callable(namespace):
@@ -139,6 +147,8 @@ def _assemble(
         clock=clock,
         ids=ids,
         close_storage=close_storage,
+        runtime=runtime,
+        owns_runtime=owns_runtime,
     )
     return Workspace(core)
 
@@ -172,13 +182,18 @@ class WorkspaceOpening:
         # Bad options must be refused before anything is created.
         workspace(id=self._id, namespace=self._namespace, **self._options)
         storage = await open_storage(self._url, self._assets, create=self._create)
+        options = dict(self._options)
+        owns_runtime = options.get("runtime") is None
+        if owns_runtime:
+            options["runtime"] = LocalRuntime()
         return _assemble(
             self._id,
             self._namespace,
             storage.records,
             storage.assets,
             close_storage=storage.aclose,
-            **self._options,
+            owns_runtime=owns_runtime,
+            **options,
         )
 
     def __await__(self) -> Generator[Any, None, Workspace]:
@@ -209,7 +224,8 @@ def open_workspace(
 ) -> WorkspaceOpening:
     """Open a workspace and its storage by URL; await it, or enter it with ``async with``.
 
-    An embedded SQLite file and its schema are created or upgraded. Closing the workspace closes the storage.
+    An embedded SQLite file and its schema are created or upgraded. It has a runtime of its own unless given one, so `watch` works at
+    once. Closing the workspace closes the storage and that runtime.
 
     Args:
         url: ``memory://``, ``sqlite:///relative.db``, ``sqlite:////absolute.db`` (``?durability=full|normal``, default full).

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
 from crux_workspace.api.core import WorkspaceCore
-from crux_workspace.engine.guard import unavailable
 from crux_workspace.errors import InvalidPathError
 from crux_workspace.model.paths import normalise
 from crux_workspace.model.verbs import VERBS
 from crux_workspace.operations.space import Space
+from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.records import StoreError
 from crux_workspace.telemetry import OperationSpan, PathHash, active_provenance
 
@@ -51,6 +51,10 @@ class Runner:
             return await call()
 
         return await self._watched(verb, None, work)
+
+    async def observe(self, verb: str, path: object, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Carry out a part of a public operation that found its namespace itself, as that operation."""
+        return await self._watched(verb, path, work)
 
     async def _watched(self, verb: str, path: object, work: Callable[[], Awaitable[_T]]) -> _T:
         if not self.core.recorder.listening:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import datetime
@@ -11,8 +12,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from crux_workspace.api.facade import Workspace
 from crux_workspace.api.reading import ReadMethods
+from crux_workspace.api.sync_watch import SyncWatchHandle
 from crux_workspace.api.view import WorkspaceView
 from crux_workspace.errors import ErrorCode, StateError
+from crux_workspace.events.watching import WatchHandle
+from crux_workspace.model.settings import Mount
 
 __all__ = ["SyncView", "SyncWorkspace"]
 
@@ -32,10 +36,14 @@ class LoopThread:
 
     def close(self) -> None:
         """Stop the loop, wait for its thread, and close it."""
+
+        async def wind_down() -> None:
+            await self.loop.shutdown_asyncgens()
+            await self.loop.shutdown_default_executor()
+
+        asyncio.run_coroutine_threadsafe(wind_down(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
 
 
@@ -91,10 +99,10 @@ def _method(
 ) -> Callable[Concatenate[Any, _P], _T]:
     """Make the blocking form of an async method."""
 
+    @functools.wraps(of)
     def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         return self._wait(of(self._target, *args, **kwargs))
 
-    call.__name__, call.__doc__ = of.__name__, of.__doc__
     return call
 
 
@@ -103,10 +111,25 @@ def _iterator(
 ) -> Callable[Concatenate[Any, _P], Iterator[_T]]:
     """Make the plain iterator of an async one."""
 
+    @functools.wraps(of)
     def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
         return self._iterate(of(self._target, *args, **kwargs))
 
-    call.__name__, call.__doc__ = of.__name__, of.__doc__
+    return call
+
+
+def _watcher(
+    of: Callable[Concatenate[Any, _P], WatchHandle],
+) -> Callable[Concatenate[Any, _P], SyncWatchHandle]:
+    """Make the blocking form of a method that begins a watch."""
+
+    @functools.wraps(of)
+    def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> SyncWatchHandle:
+        async def begin() -> WatchHandle:
+            return of(self._target, *args, **kwargs)
+
+        return SyncWatchHandle(self._wait(begin()), self._wait)
+
     return call
 
 
@@ -138,7 +161,7 @@ class SyncView(_SyncReads):
 
 
 class SyncWorkspace(_SyncReads):
-    """A workspace for blocking code: the same method names, `stream` and `walk` as plain iterators.
+    """A workspace for blocking code: the same method names, `stream`, `walk` and `watch` as plain iterators.
 
     Calls may come from any thread but the one that drives the workspace's loop (``WRONG_THREAD``).
     """
@@ -175,6 +198,8 @@ class SyncWorkspace(_SyncReads):
     resolve = _method(Workspace.resolve)
     log = _method(Workspace.log)
     undo_commit = _method(Workspace.undo_commit)
+    watch = _watcher(Workspace.watch)
+    cursor = _method(Workspace.cursor)
     usage = _method(Workspace.usage)
     namespaces = _method(Workspace.namespaces)
     drop_namespace = _method(Workspace.drop_namespace)
@@ -184,6 +209,16 @@ class SyncWorkspace(_SyncReads):
     def id(self) -> str:
         """Id of the workspace."""
         return self._target.id
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """The mounts, by path."""
+        return self._target.mounts
+
+    @property
+    def closed(self) -> bool:
+        """Whether the workspace was closed."""
+        return self._target.closed
 
     def describe(self) -> dict[str, object]:
         """Return what the workspace is, as plain data."""

@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line: parses arguments, calls one verb, prints its result; it decides nothing else."""

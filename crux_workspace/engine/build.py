@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
+from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, FrozenVersion, NewContent
 from crux_workspace.engine.codec import (
     ArtifactRecord,
     AssetCount,
@@ -22,7 +22,7 @@ from crux_workspace.engine.codec import (
     encode,
 )
 from crux_workspace.engine.collection import collect
-from crux_workspace.engine.entry import Entry, PastState
+from crux_workspace.engine.entry import Entry, PastState, artifact_record
 from crux_workspace.engine.keys import (
     artifact_key,
     asset_key,
@@ -41,7 +41,7 @@ from crux_workspace.model.paths import sort_key
 from crux_workspace.storage.layout import subtree_range
 from crux_workspace.storage.records import Batch, Put, Take
 
-__all__ = ["Built", "build"]
+__all__ = ["Built", "attributes_differ", "build", "stage"]
 
 
 @dataclass(slots=True)
@@ -73,6 +73,16 @@ async def build(
     return builder.finish(changeset)
 
 
+async def stage(ports: EnginePorts, tree: LiveTree, changeset: Changeset) -> Built:
+    """Make only the heads and artifacts of a changeset, as a transaction shows them before its commit."""
+    builder = _Builder(ports, tree, "", "")
+    for delta in changeset.deltas:
+        if delta.after is not None:
+            builder.begin(delta, delta.after, 1)
+    await builder.pinned_artifacts()
+    return builder.built
+
+
 class _Builder:
     """The batch in the making; later changes of a commit see the earlier ones by key."""
 
@@ -93,9 +103,10 @@ class _Builder:
         self.deletes: dict[str, None] = {}
         self.counts = {"live_files": 0, "live_bytes": 0, "versions": 0, "history_bytes": 0}
         self.shared: dict[str, int] = {}
+        self.fresh: dict[str, AssetCount] = {}
         self.changes: list[Change] = []
         self.replaced: dict[str, str] = {}
-        self.unpinned: list[tuple[FileDelta, Head]] = []
+        self.unpinned: list[tuple[FileDelta, str, Head]] = []
 
     # -- records
 
@@ -128,6 +139,8 @@ class _Builder:
             return
         if before is not None:
             self.end(before, delta, keep=not collected.ending)
+        for frozen in delta.frozen:
+            self.freeze(delta, frozen)
         if after is None:
             self.tombstone(delta, collected.first)
         else:
@@ -164,6 +177,8 @@ class _Builder:
         if states:
             self.expect_epoch()
         for state in states:
+            if state.key in self.deletes:
+                continue  # an earlier change of the same file in this commit collected it
             self.tree.rely(state.key, state.revision)
             self.delete(state.key)
             if not state.state.partial:
@@ -176,7 +191,7 @@ class _Builder:
         after = delta.after
         if not delta.appends:
             assert after is not None
-            if after.path == before.path or _attributes_differ(before, after):
+            if after.path == before.path or attributes_differ(before, after):
                 self.end_state(before, partial=True)
         elif keep:
             self.counts["history_bytes"] += before.head.size
@@ -198,6 +213,22 @@ class _Builder:
         inline = not partial and before.head.asset is None
         body = Take(head_key(before.path)) if inline else None
         self.put(state_key(before.file_id, before.version, before.changed), encode(state), body)
+
+    def freeze(self, delta: FileDelta, frozen: FrozenVersion) -> None:
+        """Write a version that starts and ends with this commit."""
+        before, gone, content = delta.before, delta.gone, frozen.content
+        created = None if gone is None else gone.gone.created_at
+        created = created if before is None else before.created_at
+        state = frozen.state(self.commit_id, created)
+        key = state_key(delta.file_id, frozen.version, None)
+        self.put(key, encode(state), content.body)
+        self.counts["versions"] += 1
+        self.counts["history_bytes"] += content.size
+        self.share(content)
+        self.uploaded(content.uploaded_at)
+        self.built.versions.append(
+            AppendedVersion(frozen.draft.path, frozen.version, frozen.draft.operation)
+        )
 
     def tombstone(self, delta: FileDelta, first: int) -> None:
         before = delta.before
@@ -297,7 +328,7 @@ class _Builder:
         head.version_at = before.version_at
         if before.version_path != after.path:
             head.version_path = before.version_path
-        if before.path != after.path and not _attributes_differ(before, after):
+        if before.path != after.path and not attributes_differ(before, after):
             head.changed = before.changed
 
     def file_expiry(self, delta: FileDelta, head: Head, after: Draft) -> None:
@@ -322,37 +353,25 @@ class _Builder:
         if head.pinned is None or head.pinned == head.version:
             self.put_artifact(after.path, head, head, head.version)
         else:
-            self.unpinned.append((delta, head))
+            self.unpinned.append((delta, after.path, head))
 
     def put_artifact(self, path: str, head: Head, shown: Head | State, version: int) -> None:
-        record = ArtifactRecord(
-            file_id=head.file_id,
-            version=version,
-            head_version=head.version,
-            status=head.status or "draft",
-            mime_type=shown.mime_type,
-            size=shown.size,
-            sha256=shown.sha256,
-            asset=shown.asset,
-            uri=shown.uri,
-            kind=head.artifact_kind,
-            preview=shown.preview,
-            metadata=shown.metadata,
-            produced_by=head.produced_by,
-            created_at=head.created_at,
-            due=head.due,
-        )
+        record = artifact_record(head, shown, version)
+        record.created_at, record.due = head.created_at, head.due
         self.built.artifacts[path] = record
         self.put(artifact_key(path), encode(record))
 
     async def pinned_artifacts(self) -> None:
         """Write the artifacts that show an older, pinned version: its values come from its state."""
-        for delta, head in self.unpinned:
+        for delta, path, head in self.unpinned:
             before = delta.before
             assert head.pinned is not None
-            path = next(p for p, h in self.built.heads.items() if h is head)
             if before is not None and before.version == head.pinned:
                 self.put_artifact(path, head, before.head, head.pinned)
+                continue
+            frozen = next((f for f in delta.frozen if f.version == head.pinned), None)
+            if frozen is not None:
+                self.put_artifact(path, head, frozen.state("", None), head.pinned)
                 continue
             state = await self.tree.version_state(head.file_id, head.pinned)
             if state is not None:
@@ -371,7 +390,10 @@ class _Builder:
         if ref is None:
             return
         if content.uploaded_at is not None:
-            count = AssetCount(count=1, size=content.size, uri=content.uri)
+            count = self.fresh.setdefault(
+                ref, AssetCount(count=0, size=content.size, uri=content.uri)
+            )
+            count.count += 1
             self.put(asset_key(ref), encode(count))
         else:
             self.shared[ref] = self.shared.get(ref, 0) + 1
@@ -446,7 +468,7 @@ class _Builder:
         batch.sweeping_to = changeset.horizon
         batch.expect = dict(self.tree.expect)
         batch.expect_quiet = list(self.tree.quiet)
-        batch.quiet_since = self.tree.sequence if batch.expect_quiet else None
+        batch.quiet_since = self.tree.since if batch.expect_quiet else None
         batch.expect_empty = [subtree_range("head", path) for path in changeset.creates]
         batch.changes = sorted(
             (_with_replaced(change, self.replaced) for change in self.changes),
@@ -471,7 +493,8 @@ def _with_replaced(change: Change, replaced: dict[str, str]) -> Change:
     )
 
 
-def _attributes_differ(before: Entry, after: Draft) -> bool:
+def attributes_differ(before: Entry, after: Draft) -> bool:
+    """Tell whether a draft changes what a file carries besides its content."""
     head = before.head
     return (
         head.mime_type != after.mime_type

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from crux_workspace.engine.codec import Gone
+from crux_workspace.engine.codec import Gone, State
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.model.files import Status
 from crux_workspace.storage.records import Put
 
-__all__ = ["Changeset", "Draft", "FileDelta", "NewContent"]
+__all__ = ["Changeset", "Draft", "FileDelta", "FrozenVersion", "NewContent"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +67,38 @@ class Draft:
         return cls(**{**values, **changed})
 
 
+@dataclass(slots=True)
+class FrozenVersion:
+    """A version that a transaction staged and published before it staged another one."""
+
+    version: int
+    content: NewContent
+    draft: Draft
+
+    def state(self, commit_id: str, created_at: int | None) -> State:
+        """Make the ended state of the version; it starts and ends with the transaction's commit."""
+        draft, content = self.draft, self.content
+        return State(
+            kind=content.kind,
+            mime_type=draft.mime_type,
+            size=content.size,
+            lines=content.lines,
+            sha256=content.sha256,
+            asset=content.asset,
+            uri=content.uri,
+            preview=content.preview,
+            metadata=draft.metadata,
+            operation=draft.operation,
+            status=draft.status,
+            artifact_kind=draft.artifact_kind,
+            produced_by=draft.produced_by,
+            pinned=draft.pinned,
+            version_path=draft.path,
+            version_commit=commit_id,
+            created_at=created_at,
+        )
+
+
 @dataclass(slots=True, kw_only=True)
 class FileDelta:
     """One file: what was and what is to be. `after=None` deletes it and leaves a tombstone."""
@@ -78,6 +110,8 @@ class FileDelta:
     after: Draft | None = None
     overwritten: bool = False
     """Deleted because another file takes its path: no `gone/` record is left."""
+    frozen: list[FrozenVersion] = field(default_factory=list)
+    """Versions between the one before and the one after, oldest first."""
     upkeep: bool = False
     """The head is rewritten without a change, so that collection can go on."""
     purged: bool = False
@@ -87,7 +121,7 @@ class FileDelta:
     def base_version(self) -> int:
         """Last version before this change, 0 for a new file."""
         if self.before is not None:
-            return self.before.version
+            return self.before.version - (self.before.provisional and self.appends)
         return self.gone.gone.version if self.gone is not None else 0
 
     @property
@@ -98,7 +132,7 @@ class FileDelta:
     @property
     def version(self) -> int:
         """Last version after this change."""
-        return self.base_version + self.appends
+        return self.base_version + len(self.frozen) + self.appends
 
 
 @dataclass(slots=True)

@@ -191,6 +191,8 @@ class Job(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     path: str = msgspec.field(name="p")
     file_id: str = msgspec.field(name="id")
+    first: int = msgspec.field(name="st", default=1)
+    """Where the file's collection had come to: above 1, states no longer tell all commits that name the file."""
 
 
 _T = TypeVar("_T")

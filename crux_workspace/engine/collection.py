@@ -55,7 +55,8 @@ async def collect(
     collected = Collected(first)
     released = _released_pin(delta, kept)
     if released is not None and released < first:
-        collected.states += await tree.states_from(delta.file_id, released, released + 1, 64)
+        async for states in tree.versions_from(delta.file_id, released, released + 1):
+            collected.states += states
     if wanted > first or bytes_over > 0:
         await _oldest(tree, delta, collected, kept, wanted, bytes_over)
     return collected
@@ -109,30 +110,22 @@ async def _oldest(
     """Go from the oldest version up while the count or the bytes ask for it."""
     base = delta.base_version
     stored = base if delta.before is not None else base + 1
-    found = await tree.states_from(delta.file_id, collected.first, base + 1, 4 * MAX_COLLECTED)
-    by_version: dict[int, list[PastState]] = {}
-    for state in found:
-        by_version.setdefault(state.version, []).append(state)
-    complete = len(found) < 4 * MAX_COLLECTED
-    versions = [v for v in sorted(by_version) if complete or v != found[-1].version]
+    earlier: list[PastState] = []
     taken = 0
-    for version in versions:
-        if version >= stored or taken == MAX_COLLECTED:
+    async for states in tree.versions_from(delta.file_id, collected.first, base + 1):
+        version = states[0].version
+        if version >= stored:
+            earlier = states
             break
-        if not (version < wanted or bytes_over > 0):
-            break
+        if taken == MAX_COLLECTED or not (version < wanted or bytes_over > 0):
+            return
         if version not in kept:
-            collected.states += by_version[version]
-            bytes_over -= sum(s.state.size for s in by_version[version] if not s.state.partial)
+            collected.states += states
+            bytes_over -= sum(state.state.size for state in states if not state.state.partial)
             taken += 1
         collected.first = version + 1
-    reached_end = collected.first >= stored or (complete and _none_left(versions, collected.first))
-    if delta.before is not None and delta.appends and reached_end and taken < MAX_COLLECTED:
-        _ending(delta, collected, kept, by_version.get(base, []), wanted, bytes_over)
-
-
-def _none_left(versions: list[int], first: int) -> bool:
-    return not any(version >= first for version in versions)
+    if delta.before is not None and delta.appends and taken < MAX_COLLECTED:
+        _ending(delta, collected, kept, earlier, wanted, bytes_over)
 
 
 def _ending(

@@ -17,12 +17,11 @@ from weakref import WeakValueDictionary
 from crux_workspace.engine.build import Built, build
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Op, decode, encode
-from crux_workspace.engine.entry import Entry, commit_name
-from crux_workspace.engine.guard import GuardedReader, unavailable
+from crux_workspace.engine.entry import Entry
+from crux_workspace.engine.guard import GuardedReader
 from crux_workspace.engine.keys import op_key
-from crux_workspace.engine.log import log_head, sequence_of_key
 from crux_workspace.engine.ports import EnginePorts
-from crux_workspace.engine.tree import LiveTree, read_meta, scan_range
+from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.errors import (
     ConflictError,
     ErrorCode,
@@ -31,6 +30,14 @@ from crux_workspace.errors import (
     StorageError,
     WorkspaceError,
 )
+from crux_workspace.events.log import (
+    commit_name,
+    log_head,
+    read_meta,
+    sequence_of_key,
+    time_of,
+)
+from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.layout import LOG_PREFIX, META_KEY, is_log_head, log_key
 from crux_workspace.storage.records import (
     Batch,
@@ -111,14 +118,15 @@ class Call(Generic[_T]):
     """One public call that commits.
 
     `plan` reads the tree and returns a changeset, or a finished result when there is nothing to change. `finish` makes the
-    result of a commit; `remember` and `recall` turn it into what an idempotency key keeps and back.
+    result of a commit; `remember` and `recall` turn it into what an idempotency key keeps and back. `recall` runs inside the plan: it
+    reads by the reader that it is given and awaits nothing else.
     """
 
     verb: str
     paths: tuple[str, ...]
     plan: Callable[[LiveTree], Awaitable[Changeset | Finished[_T]]]
     finish: Callable[[Done], _T]
-    recall: Callable[[Op, int, int], _T | Awaitable[_T]] | None = None
+    recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None
     remember: Callable[[Built, Op], None] | None = None
     prepare: Callable[[Stale], Awaitable[None]] | None = None
     abandon: Callable[[], Awaitable[None]] | None = None
@@ -278,9 +286,13 @@ class _Attempts(Generic[_T]):
         raise AssertionError("unreachable")
 
     async def hand_over(self) -> Committed:
-        """Call the store; any failure of its own leaves the outcome unknown."""
+        """Call the store and tell watchers; any failure of its own leaves the outcome unknown."""
+        hub, partition = self.ports.hub, self.ports.partition
+        ticket = hub.begin(partition)
         try:
-            return await self.ports.records.commit_planned(self.ports.partition, self.plan)
+            committed = await self.ports.records.commit_planned(partition, self.plan)
+            hub.committed(partition, committed.sequence)
+            return committed
         except (StoreError, WorkspaceError, _PlanEnded) as error:
             if self.unknown and isinstance(error, StorageError) and error.retryable:
                 # The store went away before it could be asked what became of the commit that was sent.
@@ -292,6 +304,8 @@ class _Attempts(Generic[_T]):
             if not self.sent:
                 raise unavailable("record store", error) from error
             raise OutcomeUnknown from error
+        finally:
+            hub.end(ticket)
 
     def done(self, committed: Committed) -> Done:
         commit_id, built = next(reversed(self.sent.items()))
@@ -337,7 +351,7 @@ class _Attempts(Generic[_T]):
         planned = await call.plan(tree)
         if isinstance(planned, Finished):
             raise _Finished(planned.result)
-        commit_id = self.ports.ids()[:24]
+        commit_id = self.ports.ids()[-24:]
         built = await build(self.ports, tree, planned, call.verb, commit_id)
         if call.idempotency_key is not None:
             op = Op(digest=call.digest, commit=commit_id)
@@ -362,8 +376,7 @@ class _Attempts(Generic[_T]):
             )
         if self.call.recall is None:
             raise _Finished(None)
-        result = self.call.recall(op, record.revision, record.at)
-        raise _Finished(await result if isinstance(result, Awaitable) else result)
+        raise _Finished(await self.call.recall(tree.reader, op, record.revision, record.at))
 
     def check_uploads(self, batch: Batch) -> None:
         """Refuse uploads so old that the orphan sweep may be near them."""
@@ -388,7 +401,7 @@ class _Attempts(Generic[_T]):
                 expected += 1
                 commit_id = log_head(record).commit_id
                 if commit_id in self.sent:
-                    raise _Landed(sequence_of_key(record.key), record.at, commit_id)
+                    raise _Landed(sequence_of_key(record.key), time_of(record), commit_id)
 
     async def made_room(self) -> bool:
         """Account for due files once before a ceiling refuses."""

@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from crux_workspace.engine.changeset import NewContent
 from crux_workspace.engine.codec import Attributes
-from crux_workspace.engine.guard import unavailable
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.errors import (
     ErrorCode,
@@ -32,6 +31,7 @@ from crux_workspace.storage.assets import (
     PutOptions,
     StoredAsset,
 )
+from crux_workspace.storage.failures import unavailable
 
 __all__ = [
     "PREVIEW_CHARACTERS",
@@ -70,10 +70,8 @@ def asset_prefix(workspace_id: str, namespace: str) -> str:
 
 
 def _segment(part: str) -> str:
-    encoded = quote(part, safe="")
-    if len(encoded) > 200:
-        return "~" + hashlib.sha256(part.encode()).hexdigest()
-    return encoded.replace(".", "%2E").replace("~", "%7E")
+    encoded = quote(part, safe="").replace(".", "%2E").replace("~", "%7E")
+    return encoded if len(encoded) <= 200 else "~" + hashlib.sha256(part.encode()).hexdigest()
 
 
 def preview_of(text: str) -> str:

@@ -17,6 +17,7 @@ from crux_workspace.engine.codec import (
     decode,
 )
 from crux_workspace.engine.keys import path_in_key, state_key_parts
+from crux_workspace.events.log import commit_name
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.files import StorageKind, WorkspaceFile
 from crux_workspace.model.versions import VersionEntry
@@ -26,16 +27,11 @@ __all__ = [
     "Entry",
     "GoneFile",
     "PastState",
+    "artifact_record",
     "artifact_result",
-    "commit_name",
     "inline_uri",
     "storage_kind",
 ]
-
-
-def commit_name(sequence: int, commit_id: str) -> str:
-    """Write a commit as users see it: looking it up reads one log record."""
-    return f"{sequence}-{commit_id}"
 
 
 def storage_kind(attributes: Attributes | ArtifactRecord) -> StorageKind:
@@ -52,6 +48,8 @@ class Entry:
     revision: int
     at: int
     body: bytes | None = None
+    provisional: bool = False
+    """Staged by a transaction: its newest version has no number of its own yet, further content replaces it."""
 
     @classmethod
     def of(cls, record: Record) -> Entry:
@@ -139,8 +137,8 @@ class Entry:
             created_at=self.created_at,
         )
 
-    def to_file(self, mount: str) -> WorkspaceFile:
-        """Make the result that users see."""
+    def to_file(self, mount: str, *, staged: bool = False) -> WorkspaceFile:
+        """Make the result that users see; a staged file has no commit yet."""
         head = self.head
         return WorkspaceFile(
             path=self.path,
@@ -161,8 +159,8 @@ class Entry:
             produced_by=head.produced_by,
             created_at=self.created_at,
             updated_at=self.commit_at,
-            sequence=self.commit_sequence,
-            commit=commit_name(self.commit_sequence, head.commit),
+            sequence=0 if staged else self.commit_sequence,
+            commit=None if staged else commit_name(self.commit_sequence, head.commit),
         )
 
     def to_version(self) -> VersionEntry:
@@ -311,6 +309,25 @@ def inline_uri(workspace_id: str, namespace: str, path: str, version: int) -> st
     return (
         f"workspace-inline://{quote(workspace_id, safe='')}/{quote(namespace, safe='')}"
         f"{where}@v{version}"
+    )
+
+
+def artifact_record(head: Head, shown: Attributes, version: int) -> ArtifactRecord:
+    """Make the `art/` record of a file that shows one of its versions."""
+    return ArtifactRecord(
+        file_id=head.file_id,
+        version=version,
+        head_version=head.version,
+        status=head.status or "draft",
+        mime_type=shown.mime_type,
+        size=shown.size,
+        sha256=shown.sha256,
+        asset=shown.asset,
+        uri=shown.uri,
+        kind=head.artifact_kind,
+        preview=shown.preview,
+        metadata=shown.metadata,
+        produced_by=head.produced_by,
     )
 
 

@@ -1,21 +1,14 @@
-"""What third-party stores throw, turned into the errors that users know."""
+"""A reader whose failures are the errors that users know."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crux_workspace.errors import ErrorCode, StorageError, WorkspaceError
+from crux_workspace.errors import WorkspaceError
+from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.records import Contains, Page, Reader, Record, StoreError
 
-__all__ = ["GuardedReader", "unavailable"]
-
-
-def unavailable(what: str, error: BaseException) -> StorageError:
-    """Make the error of a store that failed in its own way; chain `error` to it."""
-    return StorageError(
-        f"The {what} failed ({type(error).__name__}); try again when it is back.",
-        code=ErrorCode.STORE_UNAVAILABLE,
-    )
+__all__ = ["GuardedReader"]
 
 
 class GuardedReader:

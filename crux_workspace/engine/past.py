@@ -19,7 +19,7 @@ from crux_workspace.engine.codec import (
     Was,
     decode,
 )
-from crux_workspace.engine.entry import Entry, PastState
+from crux_workspace.engine.entry import Entry, PastState, artifact_record
 from crux_workspace.engine.keys import (
     HEAD_PREFIX,
     WAS_PREFIX,
@@ -31,10 +31,10 @@ from crux_workspace.engine.keys import (
     was_key_parts,
     was_prefix,
 )
-from crux_workspace.engine.log import log_head
 from crux_workspace.engine.reads import Children
 from crux_workspace.engine.tree import scan_range
 from crux_workspace.errors import ErrorCode, VersionNotFoundError
+from crux_workspace.events.log import log_head, time_of
 from crux_workspace.storage.layout import log_key, number, path_field, subtree_range
 from crux_workspace.storage.records import Contains, Reader, Record
 
@@ -186,13 +186,14 @@ class PastReads:
         start = None if after is None else head_key(after)
         async for entry in self.files("/", after=start):
             if entry.is_artifact():
-                record = await self._artifact(entry)
+                record = await self.artifact(entry)
                 if record is None:
                     self.expired += 1
                 else:
                     yield entry.path, record, entry.at
 
-    async def _artifact(self, entry: Entry) -> ArtifactRecord | None:
+    async def artifact(self, entry: Entry) -> ArtifactRecord | None:
+        """Return what an artifact showed then; None when its pinned version is not kept."""
         head = entry.head
         shown: Head | PastState | None = head
         version = head.version
@@ -202,23 +203,9 @@ class PastReads:
         if shown is None:
             return None
         values = shown.state if isinstance(shown, PastState) else shown
-        return ArtifactRecord(
-            file_id=head.file_id,
-            version=version,
-            head_version=head.version,
-            status=head.status or "draft",
-            mime_type=values.mime_type,
-            size=values.size,
-            sha256=values.sha256,
-            asset=values.asset,
-            uri=values.uri,
-            kind=head.artifact_kind,
-            preview=values.preview,
-            metadata=values.metadata,
-            produced_by=head.produced_by,
-            created_at=entry.created_at,
-            updated_at=entry.commit_at,
-        )
+        record = artifact_record(head, values, version)
+        record.created_at, record.updated_at = entry.created_at, entry.commit_at
+        return record
 
     async def _bindings(
         self, path: str, after: str | None, *, bodies: bool = False
@@ -329,7 +316,7 @@ async def _past_entry(reader: Reader, binding: Binding, entry: Entry) -> Entry:
     elif started != entry.commit_sequence:
         [record] = await reader.get_many([log_key(started)], bodies=False)
         if record is not None:
-            head.commit, head.commit_at = log_head(record).commit_id, record.at
+            head.commit, head.commit_at = log_head(record).commit_id, time_of(record)
     return Entry(binding.path, head, entry.revision, entry.at, entry.body)
 
 

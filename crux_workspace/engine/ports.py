@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crux_workspace.engine.guard import GuardedReader
+from crux_workspace.events.hub import Hub, hub_of
 from crux_workspace.model.clocks import Clock, IdSource
 from crux_workspace.model.settings import ContentOptions, Limits, Retention, Versioning
 from crux_workspace.storage.assets import AssetStore
@@ -48,6 +49,9 @@ class EnginePorts:
     provenance: Callable[[], dict[str, Any] | None] = lambda: None
     observers: tuple[CommitObserver, ...] = ()
     reader: GuardedReader = field(init=False)
+    hub: Hub = field(init=False)
+    """Told of each commit, so that watchers in this process hear of it at once."""
 
     def __post_init__(self) -> None:
         self.reader = GuardedReader(PartitionReader(self.records, self.partition))
+        self.hub = hub_of(self.records)

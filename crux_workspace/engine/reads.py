@@ -27,7 +27,7 @@ from crux_workspace.storage.layout import (
 )
 from crux_workspace.storage.records import Contains, Reader
 
-__all__ = ["Children", "Identity", "LiveReads", "TreeReads", "directory_key"]
+__all__ = ["Children", "Identity", "LiveReads", "TreeReads", "VersionedReads", "directory_key"]
 
 BODY_PAGE = 64
 
@@ -93,6 +93,20 @@ class TreeReads(Protocol):
 
     def artifacts(self, *, after: str | None) -> AsyncIterator[tuple[str, ArtifactRecord, int]]:
         """Iterate over (path, artifact, time of its record), by path; `after` is the last path seen."""
+        ...
+
+
+class VersionedReads(TreeReads, Protocol):
+    """Reads of a tree whose files have older versions."""
+
+    async def identity(self, path: str, *, bodies: bool = False) -> Identity:
+        """Return which file a path stands for."""
+        ...
+
+    async def version_state(
+        self, file_id: str, version: int, *, bodies: bool = False
+    ) -> PastState | None:
+        """Return the last ended state of a version."""
         ...
 
 

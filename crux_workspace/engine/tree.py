@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 
-import msgspec
-
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.engine.keys import (
     file_key,
@@ -20,48 +18,20 @@ from crux_workspace.engine.keys import (
     states_prefix,
     version_prefix,
 )
-from crux_workspace.engine.log import log_head
-from crux_workspace.errors import ErrorCode, StorageError
+from crux_workspace.events.log import log_head, read_meta
 from crux_workspace.model.paths import ancestors
 from crux_workspace.storage.layout import (
-    FORMAT,
     META_KEY,
     Meta,
-    decode_meta,
     log_key,
     number,
     subtree_range,
 )
 from crux_workspace.storage.records import PreconditionFailed, Reader, Record
 
-__all__ = ["SCAN_PAGE", "LiveTree", "read_meta", "scan_range"]
+__all__ = ["SCAN_PAGE", "LiveTree", "scan_range"]
 
 SCAN_PAGE = 256
-
-
-def read_meta(record: Record | None) -> Meta | None:
-    """Decode a partition's `meta`.
-
-    Raises:
-        StorageError: It is damaged, or of a newer format (``RECORD_CORRUPT``).
-    """
-    if record is None:
-        return None
-    try:
-        meta = decode_meta(record.value)
-    except msgspec.MsgspecError as error:
-        raise StorageError(
-            "The namespace's meta record cannot be read; the data is damaged.",
-            code=ErrorCode.RECORD_CORRUPT,
-        ) from error
-    if meta.format > FORMAT:
-        raise StorageError(
-            f"The namespace is written in format {meta.format}, this version reads up to {FORMAT};"
-            " upgrade crux-workspace.",
-            code=ErrorCode.RECORD_CORRUPT,
-            details={"format": meta.format},
-        )
-    return meta
 
 
 async def scan_range(
@@ -103,11 +73,31 @@ class LiveTree:
     _records: dict[str, Record | None] = field(default_factory=dict)
     looked: bool = False
     """Whether `meta` was read."""
+    _pinned: int | None = None
 
     @property
     def sequence(self) -> int:
         """The newest commit when the plan began to read."""
         return 0 if self.meta is None else self.meta.sequence
+
+    @property
+    def since(self) -> int:
+        """The commit from which on quiet subtrees must have stayed quiet."""
+        return self.sequence if self._pinned is None else self._pinned
+
+    def adopt(
+        self, meta: Meta | None, expect: dict[str, int], quiet: list[tuple[str, bool]]
+    ) -> None:
+        """Take over what was read earlier, as of `meta`, instead of reading it again."""
+        self.meta = meta
+        self.looked = True
+        self.pin(self.sequence)
+        self.expect.update(expect)
+        self.quiet.extend(quiet)
+
+    def pin(self, sequence: int) -> None:
+        """Let quiet subtrees count from an earlier commit."""
+        self._pinned = sequence
 
     async def get(self, keys: Iterable[str], *, bodies: bool = False) -> list[Record | None]:
         """Read records; each becomes an expectation. The first read of a plan brings `meta` along."""
@@ -169,6 +159,11 @@ class LiveTree:
         record = self._records[gone_key(path)]
         return None if record is None else GoneFile.of(record)
 
+    def touched_below(self, path: str) -> bool:
+        """Tell whether the plan itself moved something below a path; it never does on the live tree."""
+        del path
+        return False
+
     async def below(self, path: str, *, bodies: bool = False) -> list[Entry]:
         """Return all files below a directory, expired ones included; the subtree must stay quiet until the commit."""
         if not self.looked:
@@ -210,13 +205,22 @@ class LiveTree:
         self.rely(state.key, state.revision)
         return state
 
-    async def states_from(self, file_id: str, low: int, high: int, limit: int) -> list[PastState]:
-        """Return ended states of versions low … high-1, oldest first, at most `limit`."""
+    async def versions_from(
+        self, file_id: str, low: int, high: int
+    ) -> AsyncIterator[list[PastState]]:
+        """Iterate over the ended states of versions low … high-1, oldest first, each version's together."""
         prefix = states_prefix(file_id)
-        page = await self.reader.scan(
-            prefix, after=prefix + number(low), before=prefix + number(high), limit=limit
-        )
-        return [PastState.of(record) for record in page.records]
+        group: list[PastState] = []
+        async for record in scan_range(
+            self.reader, prefix, after=prefix + number(low), before=prefix + number(high), page=64
+        ):
+            state = PastState.of(record)
+            if group and group[0].version != state.version:
+                yield group
+                group = []
+            group.append(state)
+        if group:
+            yield group
 
     async def actor_of(self, sequence: int) -> str | None:
         """Return who made a commit, for a conflict's details; None when the log no longer has it."""

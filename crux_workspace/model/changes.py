@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
+
+from crux_workspace.model.values import Value
 
 __all__ = ["Change", "ChangeType"]
 
@@ -11,7 +13,7 @@ ChangeType = Literal["create", "update", "delete", "rename"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(Value):
     """What one commit did to one path."""
 
     type: ChangeType
@@ -29,7 +31,3 @@ class Change:
     """Version before it; None when there was no live file."""
     attributes: bool = False
     """True when only attributes changed (no new version)."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the change as plain JSON data."""
-        return asdict(self)

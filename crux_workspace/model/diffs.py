@@ -7,11 +7,12 @@ final newline shows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.alignment import changed_regions
 from crux_workspace.model.lines import split_lines
+from crux_workspace.model.values import Value
 
 __all__ = ["DiffHunk", "DiffLine", "FileDiff", "diff_texts"]
 
@@ -21,7 +22,7 @@ _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
 @dataclass(frozen=True, slots=True)
-class DiffLine:
+class DiffLine(Value):
     """One line of a hunk."""
 
     kind: LineKind
@@ -30,13 +31,9 @@ class DiffLine:
     has_newline: bool = field(default=True, repr=False)
     r"""False for a last line that no ``\n`` ends."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the line as plain JSON data."""
-        return {"kind": self.kind, "text": self.text, "has_newline": self.has_newline}
-
 
 @dataclass(frozen=True, slots=True)
-class DiffHunk:
+class DiffHunk(Value):
     """Changes that lie close together, with the context around them."""
 
     from_start: int
@@ -50,19 +47,9 @@ class DiffHunk:
     lines: tuple[DiffLine, ...] = field(repr=False)
     """The lines in order; of one change, removed before added."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the hunk as plain JSON data."""
-        return {
-            "from_start": self.from_start,
-            "from_lines": self.from_lines,
-            "to_start": self.to_start,
-            "to_lines": self.to_lines,
-            "lines": [line.to_dict() for line in self.lines],
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class FileDiff:
+class FileDiff(Value):
     """What changed between two versions of a file."""
 
     path: str
@@ -79,18 +66,6 @@ class FileDiff:
     """How many lines were added."""
     removed: int
     """How many lines were removed."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the diff as plain JSON data."""
-        return {
-            "path": self.path,
-            "from_version": self.from_version,
-            "to_version": self.to_version,
-            "unified": self.unified,
-            "hunks": [hunk.to_dict() for hunk in self.hunks],
-            "added": self.added,
-            "removed": self.removed,
-        }
 
 
 def diff_texts(

@@ -15,6 +15,7 @@ from typing import Any
 import re2
 
 from crux_workspace.errors import ErrorCode, InvalidInputError
+from crux_workspace.model.values import Value
 
 __all__ = ["MAX_LINE_CHARACTERS", "GrepMatch", "Query", "compile_query"]
 
@@ -29,7 +30,7 @@ _TEXT_ANCHOR = re.compile(r"\\[Az]|\(\?[a-zA-Z]*-[a-zA-Z]*m")
 
 
 @dataclass(frozen=True, slots=True)
-class GrepMatch:
+class GrepMatch(Value):
     """One place in a file where a query matches."""
 
     path: str
@@ -44,17 +45,6 @@ class GrepMatch:
     """The lines before it, as many as were asked for, each cut to 2,000 characters."""
     after: tuple[str, ...] = field(default=(), repr=False)
     """The lines after it, likewise."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the match as plain JSON data."""
-        return {
-            "path": self.path,
-            "line": self.line,
-            "column": self.column,
-            "text": self.text,
-            "before": list(self.before),
-            "after": list(self.after),
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ class Verb:
     mutates: bool
     """It may commit."""
     reads: str
-    """Store reads of the plain case: a number, or ``pages``."""
+    """Store reads of the plain case: a number, or ``pages``; with no read and no commit it is one other call."""
     commits: int
     cli: str | None = None
     """Command of the command line."""
@@ -31,8 +31,13 @@ class Verb:
     @property
     def cost(self) -> str:
         """The cost as docstrings print it."""
-        commits = f", {self.commits} commit" if self.commits else ""
-        return f"{self.reads} read{'s' if self.reads not in ('1', 'pages') else ''}{commits}"
+        reads = (
+            "pages" if self.reads == "pages" else f"{self.reads} read{'s' * (self.reads != '1')}"
+        )
+        parts = ([] if self.reads == "0" else [reads]) + [f"{self.commits} commit"] * (
+            self.commits > 0
+        )
+        return ", ".join(parts) or "1 store call"
 
 
 VERBS: dict[str, Verb] = {
@@ -69,9 +74,12 @@ VERBS: dict[str, Verb] = {
         Verb("artifacts", False, "pages", 0, "artifacts"),
         Verb("resolve", False, "1", 0, moves_bytes=True),
         Verb("log", False, "pages", 0, "log"),
+        Verb("watch", False, "pages", 0, "watch"),
+        Verb("cursor", False, "2", 0),
         Verb("undo_commit", True, "pages", 1, "undo-commit"),
+        Verb("transaction", True, "1", 1),
         Verb("gc", True, "pages", 1, "gc"),
         Verb("namespaces", False, "1", 0, "namespaces"),
-        Verb("drop_namespace", True, "1", 0),
+        Verb("drop_namespace", True, "0", 0),
     )
 }

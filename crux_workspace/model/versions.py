@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from crux_workspace.model.changes import Change
 from crux_workspace.model.files import ContentKind, Operation, StorageKind
@@ -47,15 +46,3 @@ class CommitEntry(Value):
     """By path."""
     cursor: str
     """The place in the log right after this commit."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain JSON data."""
-        return {
-            "sequence": self.sequence,
-            "commit": self.commit,
-            "at": self.at,
-            "verb": self.verb,
-            "actor": self.actor,
-            "changes": [change.to_dict() for change in self.changes],
-            "cursor": self.cursor,
-        }

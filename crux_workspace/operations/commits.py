@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
-from crux_workspace.engine.codec import FilePlace, Gone, decode
+from crux_workspace.engine.codec import FilePlace, Gone, Op, decode
 from crux_workspace.engine.committer import Done
 from crux_workspace.engine.entry import Entry, GoneFile
 from crux_workspace.engine.keys import file_key, gone_key, was_key_parts, was_prefix
-from crux_workspace.engine.log import (
-    commit_changes,
-    commit_entry,
-    find_commit,
-    last_at,
-    log_head,
-    log_page,
-    sequence_of_key,
-)
-from crux_workspace.engine.past import PastReads
-from crux_workspace.engine.tree import LiveTree, read_meta
+from crux_workspace.engine.past import PastReads, expired_version
+from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import (
     ConflictError,
     ErrorCode,
     InvalidInputError,
     NotFoundError,
     NothingToUndoError,
+    VersionNotFoundError,
 )
-from crux_workspace.events.cursors import decode_event_cursor, encode_event_cursor
+from crux_workspace.events.cursors import decode_event_cursor, encode_event_cursor, mark
+from crux_workspace.events.log import (
+    commit_changes,
+    commit_entry,
+    find_commit,
+    last_at,
+    log_head,
+    log_page,
+    read_meta,
+    sequence_of_key,
+)
 from crux_workspace.model.changes import Change
-from crux_workspace.model.paths import is_at_or_below
+from crux_workspace.model.paths import ancestors, is_at_or_below
 from crux_workspace.model.versions import CommitEntry
 from crux_workspace.operations.purging import REDACTED
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.revising import restored_content
-from crux_workspace.operations.space import Options, Space
+from crux_workspace.operations.space import Options, Space, type_conflict
 from crux_workspace.storage.layout import META_KEY, log_key
+from crux_workspace.storage.records import Reader
 
 __all__ = ["Moment", "log", "past_reads", "undo_commit"]
 
 Moment = int | datetime
 _PAGE = 64
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 # -- log
@@ -56,7 +60,13 @@ async def log(
     meta = read_meta(record)
     before = None
     if cursor is not None:
-        before = log_key(decode_event_cursor(cursor, partition).sequence)
+        place = decode_event_cursor(cursor, partition)
+        if meta is not None and place.incarnation != mark(meta.incarnation):
+            raise InvalidInputError(
+                "The cursor is of a namespace that was dropped since; start without a cursor.",
+                code=ErrorCode.INVALID_CURSOR,
+            )
+        before = log_key(place.sequence)
     found: list[CommitEntry] = []
     if meta is None or limit == 0:
         return found
@@ -96,7 +106,7 @@ async def past_reads(space: Space, moment: Moment) -> PastReads:
     meta = read_meta(record)
     newest = 0 if meta is None else meta.sequence
     if isinstance(moment, datetime):
-        sequence = await last_at(reader, newest, int(moment.timestamp() * 1000))
+        sequence = await last_at(reader, newest, (moment - _EPOCH) // timedelta(milliseconds=1))
     else:
         sequence = moment
         if sequence > newest:
@@ -166,8 +176,8 @@ async def undo_commit(space: Space, commit: str | CommitEntry, *, options: Optio
             cursor=cursor,
         )
 
-    async def recall(_: object, sequence: int, __: int) -> CommitEntry:
-        reader, partition = space.ports.reader, space.ports.partition
+    async def recall(reader: Reader, _: Op, sequence: int, __: int) -> CommitEntry:
+        partition = space.ports.partition
         [record, meta] = await reader.get_many([log_key(sequence), META_KEY])
         known = read_meta(meta)
         if record is None or known is None:
@@ -192,8 +202,10 @@ async def _reverse(space: Space, tree: LiveTree, changes: list[Change], sequence
     """Plan the way back: every touched path as it was right before the commit."""
     paths = list(dict.fromkeys(p for c in changes for p in (c.path, c.from_path) if p is not None))
     if REDACTED in paths:
-        raise NotFoundError(
-            "A file that the commit changed was purged.", code=ErrorCode.VERSION_EXPIRED
+        raise VersionNotFoundError(
+            f"Commit {sequence} changed a file that was purged since; it cannot be reversed.",
+            code=ErrorCode.VERSION_EXPIRED,
+            details={"sequence": sequence},
         )
     for path in paths:
         space.router.writable(path)
@@ -209,6 +221,13 @@ async def _reverse(space: Space, tree: LiveTree, changes: list[Change], sequence
         entry = await past.find(path, bodies=True)
         if entry is not None:
             before[entry.file_id] = entry
+    planned = await _way_back(tree, now, before)
+    await _refuse_in_the_way(tree, planned)
+    return planned
+
+
+async def _way_back(tree: LiveTree, now: dict[str, Entry], before: dict[str, Entry]) -> Changeset:
+    """Plan from what is to what was, file by file."""
     occupied = {entry.path for entry in before.values()}
     planned = Changeset()
     for file_id, entry in now.items():
@@ -217,22 +236,46 @@ async def _reverse(space: Space, tree: LiveTree, changes: list[Change], sequence
             planned.add(FileDelta(file_id=file_id, before=entry, overwritten=overwritten))
     for file_id, earlier in before.items():
         planned.add(await _back(tree, file_id, now.get(file_id), earlier))
-        if file_id not in now and tree.entry(earlier.path) is None:
-            planned.creates.append(earlier.path)
     return planned
+
+
+async def _refuse_in_the_way(tree: LiveTree, planned: Changeset) -> None:
+    """A file cannot come back below another file, nor where a directory is now."""
+    vacated = {
+        delta.before.path
+        for delta in planned.deltas
+        if delta.before is not None
+        and (delta.after is None or delta.after.path != delta.before.path)
+    }
+    for delta in planned.deltas:
+        if delta.after is None or tree.entry(delta.after.path) is not None:
+            continue
+        path = delta.after.path
+        for above in ancestors(path):
+            if tree.entry(above) is not None and above not in vacated:
+                raise type_conflict(path, above, is_file=True)
+        for entry in await tree.below(path):
+            if not entry.is_expired(tree.now) and entry.path not in vacated:
+                raise type_conflict(path, entry.path, is_file=False)
 
 
 async def _back(tree: LiveTree, file_id: str, current: Entry | None, earlier: Entry) -> FileDelta:
     """Plan one file's way back: content as a new `undo` version, attributes and pin as they were."""
     head = earlier.head
+    if head.pinned is not None and head.pinned != earlier.version:
+        await _refuse_lost_pin(tree, earlier, head.pinned)
     draft = Draft.like(earlier, content=None, walk=None)
     if current is not None and current.version == earlier.version:
         draft.operation, draft.restored_from = current.head.operation, current.head.restored_from
         draft.walk = current.head.walk
         return FileDelta(file_id=file_id, before=current, after=draft)
     draft.content = restored_content(head, earlier.body)
-    draft.operation = "undo"
-    draft.restored_from = head.restored_from or earlier.version
+    position = head.restored_from or earlier.version
+    draft.operation, draft.restored_from = "undo", position
+    top = position
+    if current is not None:
+        top = current.version if current.head.walk is None else current.head.walk[1]
+    draft.walk = (position, max(position, top))
     if current is not None:
         return FileDelta(file_id=file_id, before=current, after=draft)
     return FileDelta(file_id=file_id, gone=await _gone(tree, earlier), after=draft)
@@ -247,8 +290,9 @@ async def _gone(tree: LiveTree, earlier: Entry) -> GoneFile:
             return found
     if place is not None and decode(FilePlace, place.value).purged:
         raise _purged(earlier.path)
-    kept = await tree.states_from(earlier.file_id, 1, earlier.version + 2, 1)
-    first = kept[0].version if kept else earlier.version
+    oldest = tree.versions_from(earlier.file_id, 1, earlier.version + 2)
+    kept = await anext(oldest, None)
+    first = earlier.version if kept is None else kept[0].version
     version = earlier.version + 1
     made = Gone(
         file_id=earlier.file_id, version=version, created_at=earlier.created_at, first=first
@@ -256,8 +300,14 @@ async def _gone(tree: LiveTree, earlier: Entry) -> GoneFile:
     return GoneFile(earlier.path, made, 0)
 
 
-def _purged(path: str) -> NotFoundError:
-    return NotFoundError(
+async def _refuse_lost_pin(tree: LiveTree, earlier: Entry, pinned: int) -> None:
+    """A pin comes back only with the version it shows: collecting may have taken it since."""
+    if await tree.version_state(earlier.file_id, pinned) is None:
+        raise expired_version(earlier.path)
+
+
+def _purged(path: str) -> VersionNotFoundError:
+    return VersionNotFoundError(
         f"What {path} held was purged.", code=ErrorCode.VERSION_EXPIRED, details={"path": path}
     )
 

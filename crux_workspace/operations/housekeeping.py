@@ -12,7 +12,6 @@ from crux_workspace.engine.committer import IDEMPOTENCY_MS, Finished
 from crux_workspace.engine.content import asset_prefix
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.expiry import expired_files, sweep_due
-from crux_workspace.engine.guard import unavailable
 from crux_workspace.engine.keys import (
     HEAD_PREFIX,
     JOB_PREFIX,
@@ -20,15 +19,17 @@ from crux_workspace.engine.keys import (
     TRASH_PREFIX,
     asset_key,
 )
-from crux_workspace.engine.log import time_of
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.errors import WorkspaceError
+from crux_workspace.events.hub import hub_of
+from crux_workspace.events.log import time_of
 from crux_workspace.model.files import GcReport, NamespacePage
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
 from crux_workspace.operations.purging import PurgeJob, finish_purge
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Options, Space
 from crux_workspace.storage.assets import AssetInfo, AssetStore
+from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.layout import (
     FIELD_END,
     LOG_PREFIX,
@@ -70,13 +71,14 @@ async def list_namespaces(
 
 
 async def drop_partition(records: RecordStore, partition: str) -> None:
-    """Remove a namespace whole."""
+    """Remove a namespace whole, and tell those who watch it."""
     try:
         await records.drop(partition)
     except WorkspaceError:
         raise
     except Exception as error:
         raise unavailable("record store", error) from error
+    hub_of(records).dropped(partition)
 
 
 # -- gc
@@ -219,7 +221,8 @@ async def _sweep_orphans(space: Space, found: _Found, *, dry_run: bool) -> None:
     found.bytes += sum(orphan.size for orphan in orphans)
     if dry_run or not orphans:
         return
-    await _commit_upkeep(space, horizon=horizon)
+    if (await ports.records.sequences([ports.partition]))[0]:
+        await _commit_upkeep(space, horizon=horizon)
     for orphan in await _orphans(space, ports.assets, horizon):
         await _delete(ports.assets, orphan.ref)
 

@@ -27,6 +27,7 @@ from crux_workspace.operations.reading import (
 )
 from crux_workspace.operations.space import Options, Space, check_if_version, not_found
 from crux_workspace.operations.writing import check_attributes
+from crux_workspace.storage.records import Reader
 
 __all__ = ["artifacts", "finalize", "resolve", "withdraw"]
 
@@ -64,7 +65,7 @@ async def finalize(
     def remember(built: Built, op: Op) -> None:
         op.shape, op.path, op.artifact = "artifact", path, built.artifacts[path]
 
-    def recall(op: Op, _: int, at: int) -> Artifact:
+    async def recall(_: Reader, op: Op, __: int, at: int) -> Artifact:
         assert op.artifact is not None
         return _result(space, op.path or path, op.artifact, at)
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from crux_workspace.engine.changeset import Changeset, FileDelta
-from crux_workspace.engine.codec import Job, Was, decode, encode
+from crux_workspace.engine.codec import FilePlace, Gone, Job, Op, Was, decode, encode
 from crux_workspace.engine.committer import Done, Finished
 from crux_workspace.engine.entry import GoneFile, PastState
 from crux_workspace.engine.keys import (
     JOB_PREFIX,
+    OP_PREFIX,
+    file_key,
     job_key,
     states_prefix,
     was_key_parts,
     was_prefix,
 )
-from crux_workspace.engine.log import commit_changes, log_head
 from crux_workspace.engine.tree import LiveTree, scan_range
+from crux_workspace.events.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import is_below
 from crux_workspace.operations.space import (
@@ -31,9 +33,11 @@ from crux_workspace.operations.space import (
 )
 from crux_workspace.operations.writing import needs_recursive, refuse_directory_version
 from crux_workspace.storage.layout import (
+    LOG_PREFIX,
     decode_changes,
     encode_changes,
     encode_log,
+    is_log_head,
     log_key,
     prefix_end,
     redact,
@@ -55,12 +59,14 @@ class PurgeJob:
     path: str
     file_id: str
     sequence: int
+    collected: bool = False
+    """Some of its versions were collected before: states no longer tell all commits that name it."""
 
     @classmethod
     def of(cls, record: Record) -> PurgeJob:
         """Read an unfinished purge."""
         job = decode(Job, record.value)
-        return cls(job.path, job.file_id, record.revision)
+        return cls(job.path, job.file_id, record.revision, job.first > 1)
 
 
 async def purge(
@@ -100,7 +106,8 @@ async def purge(
 def _job_of(delta: FileDelta) -> Put:
     where = delta.before.path if delta.before is not None else ""
     where = delta.gone.path if delta.gone is not None else where
-    return Put(job_key(delta.file_id), encode(Job(path=where, file_id=delta.file_id)))
+    job = Job(path=where, file_id=delta.file_id, first=_first(delta))
+    return Put(job_key(delta.file_id), encode(job))
 
 
 async def _finish_purges(space: Space, path: str, *, recursive: bool) -> None:
@@ -120,12 +127,14 @@ async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) 
         deltas.append(FileDelta(file_id=here.file_id, before=here, purged=True))
     elif gone is not None:
         deltas.append(FileDelta(file_id=gone.gone.file_id, gone=gone, purged=True))
+    known = {delta.file_id for delta in deltas}
+    at_path = was_prefix(path), prefix_end(was_prefix(path))
     if here is not None and not here.is_expired(tree.now):
-        return deltas
+        return deltas + await _overwritten(space, tree, at_path, known)
     if not recursive:
         if space.router.is_fixed_directory(path) or await tree.has_below(path):
             raise needs_recursive(path)
-        return deltas
+        return deltas + await _overwritten(space, tree, at_path, known)
     for entry in await tree.below(path):
         space.router.writable(entry.path)
         deltas.append(FileDelta(file_id=entry.file_id, before=entry, purged=True))
@@ -135,6 +144,37 @@ async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) 
         tree.rely(record.key, record.revision)
         space.router.writable(found.path)
         deltas.append(FileDelta(file_id=found.gone.file_id, gone=found, purged=True))
+    known = {delta.file_id for delta in deltas}
+    for ended in (at_path, subtree_range("was", path)):
+        deltas += await _overwritten(space, tree, ended, known)
+    return deltas
+
+
+def _first(delta: FileDelta) -> int:
+    if delta.before is not None:
+        return delta.before.head.first
+    return 1 if delta.gone is None else delta.gone.gone.first
+
+
+async def _overwritten(
+    space: Space, tree: LiveTree, ended: tuple[str, str | None], known: set[str]
+) -> list[FileDelta]:
+    """Return the files of a range of `was/` that are gone without a `gone/` record: a rename overwrote them."""
+    deltas: list[FileDelta] = []
+    async for record in scan_range(tree.reader, ended[0], before=ended[1]):
+        file_id = decode(Was, record.value).file_id
+        if file_id in known:
+            continue
+        path, _ = was_key_parts(record.key)
+        [found] = await tree.get([file_key(file_id)])
+        place = None if found is None else decode(FilePlace, found.value)
+        if place is None or not place.gone or place.purged or place.path != path:
+            continue
+        known.add(file_id)
+        space.router.writable(path)
+        # Where its collection had come to is not known any more: the log is read for its name.
+        gone = Gone(file_id=file_id, version=0, created_at=0, first=2)
+        deltas.append(FileDelta(file_id=file_id, gone=GoneFile(path, gone, 0), purged=True))
     return deltas
 
 
@@ -144,6 +184,7 @@ async def _victims(space: Space, tree: LiveTree, path: str, *, recursive: bool) 
 async def finish_purge(space: Space, job: PurgeJob) -> None:
     """Erase the remains of a vanished file; may be repeated, and taken up again after a crash."""
     await _redact(space, job)
+    await _forget_results(space, job)
     while await _erase(space, job):
         pass
 
@@ -164,6 +205,23 @@ async def _erase(space: Space, job: PurgeJob) -> bool:
         return job_key(job.file_id) not in done.built.batch.deletes
 
     return await space.commit("purge", (), plan, finish, options=Options(), request=[])
+
+
+async def _forget_results(space: Space, job: PurgeJob) -> None:
+    """Forget remembered results of idempotent calls that show the file: they hold its name and first characters."""
+    keys = []
+    async for record in scan_range(space.ports.reader, OP_PREFIX):
+        op = decode(Op, record.value)
+        shown = (op.head and op.head.file_id, op.artifact and op.artifact.file_id)
+        if job.file_id in shown:
+            keys.append(record.key)
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
+        [record] = await tree.get([job_key(job.file_id)])
+        return Finished(None) if record is None else Changeset(extra_deletes=keys)
+
+    if keys:
+        await space.commit("purge", (), plan, lambda _: None, options=Options(), request=[])
 
 
 async def _redact(space: Space, job: PurgeJob) -> None:
@@ -237,7 +295,25 @@ async def _traces(space: Space, job: PurgeJob) -> set[int]:
                 ends = {was.since, was_key_parts(record.key)[1]}
                 sequences |= ends
                 paths += await _paths_at(space, job.file_id, ends)
+    if job.collected and sequences:
+        sequences |= await _named_between(space, job, min(sequences))
     return {sequence for sequence in sequences if 0 < sequence < job.sequence}
+
+
+async def _named_between(space: Space, job: PurgeJob, first: int) -> set[int]:
+    """Return the commits that name the file, by reading the log from its first known one to the purge."""
+    reader = space.ports.reader
+    named: set[int] = set()
+    start = log_key(first)
+    async for record in scan_range(
+        reader, LOG_PREFIX, after=start, before=log_key(job.sequence), bodies=True
+    ):
+        if not is_log_head(record.key):
+            continue
+        changes = await commit_changes(reader, record, log_head(record))
+        if any(change.file_id == job.file_id for change in changes):
+            named.add(sequence_of_key(record.key))
+    return named
 
 
 async def _paths_at(space: Space, file_id: str, sequences: set[int]) -> list[str]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from crux_workspace.engine.codec import Attributes
 from crux_workspace.engine.content import content_value, load_text, stored, stream_bytes
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.expiry import expired_files
 from crux_workspace.engine.keys import head_key
-from crux_workspace.engine.reads import LiveReads, TreeReads, directory_key
-from crux_workspace.engine.tree import read_meta
+from crux_workspace.engine.past import PastReads
+from crux_workspace.engine.reads import TreeReads, VersionedReads, directory_key
 from crux_workspace.errors import (
     BinaryContentError,
     ErrorCode,
     InvalidInputError,
     VersionNotFoundError,
 )
+from crux_workspace.events.log import read_meta
 from crux_workspace.model.contents import BinaryContent, Content, JsonContent, TextContent
 from crux_workspace.model.files import (
     ListResult,
@@ -112,7 +113,7 @@ def version_missing(path: str, version: int, last: int) -> VersionNotFoundError:
 
 
 async def find_version(
-    reads: LiveReads, path: str, version: int, *, bodies: bool
+    reads: VersionedReads, path: str, version: int, *, bodies: bool
 ) -> tuple[Entry | None, Entry | PastState]:
     """Return (the live file, the version asked for), a deleted file's versions included.
 
@@ -151,8 +152,7 @@ async def open_version(
                 hint = f"{path} is a directory; list it and read one of its files."
             raise not_found(path, hint)
         return Found(path, entry, entry.version, entry.head, entry.body)
-    assert isinstance(reads, LiveReads)
-    entry, at = await find_version(reads, path, version, bodies=bodies)
+    entry, at = await find_version(cast("VersionedReads", reads), path, version, bodies=bodies)
     if isinstance(at, Entry):
         return Found(path, entry, at.version, at.head, at.body)
     if at.is_tombstone:
@@ -361,7 +361,8 @@ async def list_page(
 ) -> ListResult:
     """Return one page of a directory, a subtree or a glob, in code point order, segment by segment."""
     whole_number("limit", limit, least=1)
-    listing = ["list", space.ports.partition, path, str(recursive), str(glob)]
+    moment = str(reads.sequence) if isinstance(reads, PastReads) else "now"
+    listing = ["list", space.ports.partition, moment, path, str(recursive), str(glob)]
     after = None if cursor is None else decode_page_cursor(listing, cursor)
     entries: list[tuple[str, WorkspaceEntry]] = []
     more = False

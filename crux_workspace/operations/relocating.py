@@ -10,7 +10,7 @@ from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewCont
 from crux_workspace.engine.codec import Op
 from crux_workspace.engine.committer import Done, Finished
 from crux_workspace.engine.content import check_file_size, content_value, discard, prepare
-from crux_workspace.engine.entry import Entry
+from crux_workspace.engine.entry import Entry, GoneFile
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import (
     AlreadyExistsError,
@@ -29,6 +29,7 @@ from crux_workspace.operations.space import (
     slash_refused,
 )
 from crux_workspace.operations.writing import put_content
+from crux_workspace.storage.records import Reader
 
 __all__ = ["Places", "copy", "copy_across", "rename"]
 
@@ -68,7 +69,7 @@ async def _commit_entry(
         op.head = built.heads.get(places.dst)
         op.shape = "directory" if op.head is None else "file"
 
-    def recall(op: Op, sequence: int, at: int) -> WorkspaceEntry:
+    async def recall(_: Reader, op: Op, sequence: int, at: int) -> WorkspaceEntry:
         path = op.path or places.dst
         if op.head is None:
             return _directory(space, path)
@@ -103,6 +104,8 @@ class _Plan:
         self.places = places
         self.overwrite = overwrite
         self.options = options
+        self.cleared: dict[str, GoneFile] = {}
+        """Expired files that the plan clears away, and what a copy at their path goes on with."""
 
     async def plan(self, tree: LiveTree) -> Changeset | Finished[WorkspaceEntry]:
         raise NotImplementedError
@@ -164,10 +167,11 @@ class _Plan:
                 )
             if (late := tree.expired(above)) is not None:
                 changes.expire(late)
+        self.cleared.clear()
         for entry in await tree.below(dst):
             if not entry.is_expired(tree.now):
                 raise _exists(dst, "directory")
-            changes.expire(entry)
+            self.cleared[entry.path] = changes.expire(entry)
 
     async def copy_all(
         self, tree: LiveTree, changes: Changeset, pairs: Sequence[tuple[Entry, NewContent]]
@@ -177,7 +181,7 @@ class _Plan:
         await tree.look(*targets)
         for (entry, content), target in zip(pairs, targets, strict=True):
             check_file_size(self.space.ports, target, content.size)
-            gone = tree.gone(target)
+            gone = self.cleared.get(target) or tree.gone(target)
             draft = copied(entry, target, content)
             file_id = self.space.ports.ids() if gone is None else gone.gone.file_id
             delta = changes.add(FileDelta(file_id=file_id, gone=gone, after=draft))
@@ -393,7 +397,7 @@ async def _commit_across(
     def remember(built: Built, op: Op) -> None:
         op.path, op.head = places.dst, built.heads.get(places.dst)
 
-    def recall(op: Op, sequence: int, at: int) -> WorkspaceEntry:
+    async def recall(_: Reader, op: Op, sequence: int, at: int) -> WorkspaceEntry:
         if op.head is None:
             return _directory(target, places.dst)
         return target.file(Entry(places.dst, op.head, sequence, at))

@@ -270,29 +270,30 @@ async def redo(space: Space, path: str, *, options: Options) -> WorkspaceFile:
                 code=ErrorCode.NOTHING_TO_REDO,
                 details={"path": path},
             )
-        version = await _next_above(tree, path, entry, walk)
-        target = await _version(tree, path, entry.file_id, version, entry.version)
+        target = await _next_above(tree, path, entry, walk)
         check_file_size(space.ports, path, target.attributes.size)
         return _restored(entry, target, "redo", (target.position, walk[1]))
 
     return await space.commit_file("redo", path, plan, options=options, request=[])
 
 
-async def _next_above(tree: LiveTree, path: str, entry: Entry, walk: tuple[int, int]) -> int:
+async def _next_above(tree: LiveTree, path: str, entry: Entry, walk: tuple[int, int]) -> _Target:
     """Return the version from which undo came to the walk's position: the way down from its top, one step before."""
-    position, top = walk
-    step = top
-    last: int | None = None
-    async for state in tree.states(entry.file_id, below=top, page=64):
-        if state.version == last or state.version >= step:
+    position, step = walk
+    above: _Target | None = None
+    async for state in tree.states(entry.file_id, below=step + 1, bodies=True, page=4):
+        if state.version > step or (above is not None and state.version == above.version):
             continue
-        last = state.version
+        if above is None and state.version < step:
+            break
+        tree.rely(state.key, state.revision)
         if state.is_tombstone:
             continue
-        below = state.state.restored_from or state.version
-        if below <= position:
-            return step
-        step = below
-    if step > position:
-        return step
-    raise version_missing(path, position + 1, entry.version)
+        stands_for = state.state.restored_from or state.version
+        if above is not None and stands_for <= position:
+            return above
+        above = _Target(state.version, state.state, state.body)
+        step = stands_for
+    if above is not None:
+        return above
+    raise version_missing(path, step, entry.version)

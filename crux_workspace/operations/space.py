@@ -29,6 +29,7 @@ from crux_workspace.errors import (
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.paths import ancestors
 from crux_workspace.mounts.routing import Router
+from crux_workspace.storage.records import Reader
 
 __all__ = [
     "IfVersion",
@@ -94,7 +95,7 @@ class Space:
         options: Options,
         request: list[Any],
         remember: Callable[[Built, Op], None] | None = None,
-        recall: Callable[[Op, int, int], _T | Awaitable[_T]] | None = None,
+        recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None,
         prepare: Callable[[Stale], Awaitable[None]] | None = None,
         abandon: Callable[[], Awaitable[None]] | None = None,
     ) -> _T:
@@ -130,7 +131,7 @@ class Space:
         def remember(built: Built, op: Op) -> None:
             op.shape, op.path, op.head = "file", path, built.heads[path]
 
-        def recall(op: Op, sequence: int, at: int) -> WorkspaceFile:
+        async def recall(_: Reader, op: Op, sequence: int, at: int) -> WorkspaceFile:
             assert op.head is not None
             return self.file(Entry(op.path or path, op.head, sequence, at))
 
@@ -231,7 +232,7 @@ async def claim(tree: LiveTree, changes: Changeset, path: str) -> GoneFile | Non
             changes.expire(late)
     if (expired := tree.expired(path)) is not None:
         return changes.expire(expired)
-    if not tree.careful:
+    if not tree.careful and not tree.touched_below(path):
         changes.creates.append(path)
         return tree.gone(path)
     for entry in await tree.below(path):

@@ -74,8 +74,10 @@ def check_attributes(
             raise InvalidInputError(
                 f"{name} must be a non-blank string or None.", details={"option": name}
             )
-        if isinstance(value, str):
-            check_json(value)
+        if isinstance(value, str) and not value.isprintable():
+            raise InvalidInputError(
+                f"{name} holds characters that cannot be printed.", details={"option": name}
+            )
     if status not in (None, "draft", "final"):
         raise InvalidInputError(
             f"status must be 'draft', 'final' or None, got {status!r}.",

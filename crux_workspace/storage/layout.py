@@ -152,7 +152,8 @@ class Meta(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Orphaned uploads up to this time (ms) may be gone."""
     base: str | None = None
     """Where a fork comes from."""
-    format: int = msgspec.field(name="fmt", default=FORMAT)
+    format: int = msgspec.field(name="fmt", default=1)
+    """Absent means 1, whatever `FORMAT` is."""
 
 
 class _Change(msgspec.Struct, omit_defaults=True):
@@ -303,6 +304,7 @@ def advance(meta: Meta | None, batch: Batch) -> Meta:
             counters=counters,
             epoch=1 if protects else 0,
             swept=batch.sweeping_to or 0,
+            format=FORMAT,
         )
     return Meta(
         sequence=meta.sequence + 1,

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from crux_workspace.engine.entry import commit_name
 from crux_workspace.errors import ErrorCode, NotFoundError, StorageError
 from crux_workspace.events.cursors import encode_event_cursor
 from crux_workspace.model.changes import Change
 from crux_workspace.model.versions import CommitEntry
 from crux_workspace.storage.layout import (
+    FORMAT,
     LOG_NAME,
     LOG_PREFIX,
     LogRecord,
+    Meta,
     decode_changes,
     decode_log,
+    decode_meta,
     is_log_head,
     key,
     log_key,
@@ -25,14 +27,46 @@ from crux_workspace.storage.records import Reader, Record
 __all__ = [
     "commit_changes",
     "commit_entry",
+    "commit_name",
     "find_commit",
     "last_at",
     "log_head",
     "log_page",
     "oldest_sequence",
+    "read_meta",
     "sequence_of_key",
     "time_of",
 ]
+
+
+def commit_name(sequence: int, commit_id: str) -> str:
+    """Write a commit as users see it: looking it up reads one log record."""
+    return f"{sequence}-{commit_id}"
+
+
+def read_meta(record: Record | None) -> Meta | None:
+    """Decode a partition's `meta`.
+
+    Raises:
+        StorageError: It is damaged, or of a newer format (``RECORD_CORRUPT``).
+    """
+    if record is None:
+        return None
+    try:
+        meta = decode_meta(record.value)
+    except msgspec.MsgspecError as error:
+        raise StorageError(
+            "The namespace's meta record cannot be read; the data is damaged.",
+            code=ErrorCode.RECORD_CORRUPT,
+        ) from error
+    if meta.format > FORMAT:
+        raise StorageError(
+            f"The namespace is written in format {meta.format}, this version reads up to {FORMAT};"
+            " upgrade crux-workspace.",
+            code=ErrorCode.RECORD_CORRUPT,
+            details={"format": meta.format},
+        )
+    return meta
 
 
 def log_head(record: Record) -> LogRecord:

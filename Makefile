@@ -1,0 +1,105 @@
+# Everything a contributor or a build machine runs. `make` alone prints the list.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+# Least branch coverage of the rooms that decide about data, in percent.
+COVERAGE_GATE ?= 95
+COVERED := crux_workspace/model/*,crux_workspace/engine/*,crux_workspace/operations/*
+
+USER_STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
+
+# Installs `$(1)` into the virtualenv, which is made first if need be; with uv where there is one.
+define install
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12"; exit 1; }
+	@echo "installing $(1) into $(VENV)"
+	@if command -v uv >/dev/null 2>&1; then \
+		{ [ -x $(BIN)/python ] || uv venv --quiet --python $(PYTHON) $(VENV); } \
+		&& uv pip install --quiet --python $(BIN)/python --editable '$(1)'; \
+	else \
+		{ [ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); } \
+		&& $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'; \
+	fi
+	@touch $@
+endef
+
+$(USER_STAMP): pyproject.toml
+	$(call install,.)
+
+$(DEV_STAMP): pyproject.toml
+	$(call install,.[dev])
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(USER_STAMP) ## run the main job on real input and check every claim
+	@$(BIN)/python examples/demo.py
+
+.PHONY: test
+test: static tests coverage ## everything CI runs: static checks, all tests, the coverage gate
+
+.PHONY: dev
+dev: $(DEV_STAMP) ## make .venv with everything that development needs
+	@echo "ready: $(BIN)/python"
+
+.PHONY: check
+check: static fast ## the quick gate before a push (under a minute)
+
+.PHONY: static
+static: lint types imports
+
+.PHONY: lint
+lint: $(DEV_STAMP) ## format check and ruff
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+
+.PHONY: types
+types: $(DEV_STAMP) ## mypy on everything, pyright on the typing test
+	@$(BIN)/mypy
+	@$(BIN)/pyright
+
+.PHONY: imports
+imports: $(DEV_STAMP) ## the floors of the house, by import-linter
+	@$(BIN)/lint-imports
+
+.PHONY: fast
+fast: $(DEV_STAMP) ## unit and architecture tests
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not slow" tests/unit tests/architecture
+
+.PHONY: tests
+tests: $(DEV_STAMP) ## all tests, with coverage; a skip without a stated capability fails
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -p tests.support.skips --cov --cov-report=
+
+.PHONY: coverage
+coverage: $(DEV_STAMP) ## judge the branch coverage that `make tests` measured
+	@$(BIN)/coverage report --include='$(COVERED)' --skip-covered --fail-under=$(COVERAGE_GATE)
+
+.PHONY: snapshot
+snapshot: $(DEV_STAMP) ## rewrite the snapshot of the public API; review its diff
+	@$(BIN)/python -m tests.architecture.public_surface
+
+.PHONY: build
+build: $(DEV_STAMP) ## wheel and sdist into dist/
+	@$(BIN)/python -m build --no-isolation
+
+.PHONY: format
+format: $(DEV_STAMP) ## format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix-only .
+
+.PHONY: clean
+clean: ## remove what was built, the virtualenv too
+	@rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+.PHONY: bench
+bench: $(DEV_STAMP) ## measure the figures beside their raw floors (ARGS=--quick, ARGS=--save)
+	@$(BIN)/python -m benchmarks $(ARGS)

@@ -1,0 +1,1 @@
+"""Figures of the library, each beside the raw floor it stands on."""

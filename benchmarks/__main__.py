@@ -1,0 +1,155 @@
+"""Measure all rows: floor and ours in alternating slices of one process, order swapped, median of the pairs.
+
+Run: python -m benchmarks [--quick] [--large N] [--save]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.floor import BODY, RawFloor
+from benchmarks.rows import ABSOLUTE, GROWTH, PAIRED
+from crux_workspace import Workspace, __version__, open_workspace
+
+RESULTS = Path(__file__).with_name("results")
+
+Slice = Callable[[], Awaitable[float]]
+
+
+async def paired(first: Slice, second: Slice, pairs: int) -> dict[str, float]:
+    """Return medians in µs and the median ratio second : first with its quartiles."""
+    firsts, seconds, ratios = [], [], []
+    for turn in range(pairs):
+        if turn % 2:
+            b, a = await second(), await first()
+        else:
+            a, b = await first(), await second()
+        firsts.append(a)
+        seconds.append(b)
+        ratios.append(b / a)
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return {
+        "base_us": statistics.median(firsts) * 1e6,
+        "ours_us": statistics.median(seconds) * 1e6,
+        "ratio": middle,
+        "low": low,
+        "high": high,
+    }
+
+
+async def filled(
+    folder: Path, name: str, files: int, durability: str, stack: AsyncExitStack
+) -> Workspace:
+    """Open a workspace with 50 hot files among `files` others."""
+    url = f"sqlite:///{folder}/{name}.db?durability={durability}"
+    ws = await stack.enter_async_context(open_workspace(url))
+    for number in range(50):
+        await ws.write(f"/workspace/hot/f{number}.md", BODY)
+    for start in range(0, files, 500):
+        async with ws.transaction() as tx:
+            for number in range(start, min(files, start + 500)):
+                await tx.write(f"/workspace/b{number % 300}/f{number}.md", BODY)
+    return ws
+
+
+async def measure(pairs: int, large: int) -> list[dict[str, object]]:
+    """Measure every row."""
+    found: list[dict[str, object]] = []
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for durability in ("normal", "full"):
+            place = folder / durability
+            place.mkdir()
+            floor = RawFloor(place, synchronous=durability)
+            stack.callback(floor.close)
+            ws = await filled(place, "ours", 0, durability, stack)
+            for row in PAIRED:
+                if durability in row.durabilities:
+                    figures = await paired(partial(row.floor, floor), partial(row.ours, ws), pairs)
+                    found.append(
+                        {"row": f"{row.name} ({durability})", "at_most": row.at_most, **figures}
+                    )
+        small = await filled(folder, "small", 100, "normal", stack)
+        big = await filled(folder, "big", large, "normal", stack)
+        for growth in GROWTH:
+            figures = await paired(partial(growth.ours, small), partial(growth.ours, big), pairs)
+            found.append(
+                {"row": f"{growth.name}: {large} files / 100", "at_most": growth.at_most, **figures}
+            )
+        for absolute in ABSOLUTE:
+            ms = statistics.median([await absolute.ours(small) for _ in range(3)])
+            found.append({"row": absolute.name, "at_most_ms": absolute.at_most_ms, "ms": ms})
+    return found
+
+
+def machine() -> dict[str, object]:
+    """Describe where the figures come from."""
+    return {
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "system": platform.platform(),
+        "cpus": os.cpu_count(),
+        "version": __version__,
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def show(rows: list[dict[str, object]]) -> None:
+    """Print the table; a row over its limit is marked."""
+    table = Table(title="floor and ours, alternating slices, median of the pairs")
+    for column in ("row", "floor µs", "ours µs", "ratio [quartiles]", "at most"):
+        table.add_column(column, justify="left" if column == "row" else "right")
+    for row in rows:
+        if "ms" in row:
+            over = row["ms"] > row["at_most_ms"]  # type: ignore[operator]
+            cells = [str(row["row"]), "", f"{row['ms']:.2f} ms", "", f"{row['at_most_ms']} ms"]
+        else:
+            over = row["ratio"] > row["at_most"]  # type: ignore[operator]
+            ratio = f"{row['ratio']:.2f} [{row['low']:.2f}-{row['high']:.2f}]"
+            cells = [
+                str(row["row"]),
+                f"{row['base_us']:.0f}",
+                f"{row['ours_us']:.0f}",
+                ratio,
+                f"{row['at_most']}",
+            ]
+        table.add_row(*cells, style="red" if over else "")
+    Console().print(table)
+
+
+def main() -> None:
+    """Measure, print, and with --save keep the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="three pairs and 2,000 files, to see that it runs"
+    )
+    parser.add_argument("--large", type=int, default=100_000, help="files of the large namespace")
+    parser.add_argument("--save", action="store_true", help="write benchmarks/results/<time>.json")
+    given = parser.parse_args()
+    rows = asyncio.run(measure(3 if given.quick else 15, 2_000 if given.quick else given.large))
+    show(rows)
+    if given.save:
+        RESULTS.mkdir(exist_ok=True)
+        described = machine()
+        target = RESULTS / f"{str(described['at']).replace(':', '')}.json"
+        target.write_text(json.dumps({"machine": described, "rows": rows}, indent=1) + "\n")
+        Console().print(f"saved {target.name}")
+
+
+if __name__ == "__main__":
+    main()

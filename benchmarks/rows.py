@@ -1,0 +1,155 @@
+"""What is measured: our side of each row, and the figure that it is held to."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from benchmarks.floor import BODY, RawFloor
+from crux_workspace import Workspace
+
+__all__ = ["ABSOLUTE", "GROWTH", "PAIRED", "AbsoluteRow", "GrowthRow", "PairedRow"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRow:
+    """A row with a floor: both sides return seconds per operation."""
+
+    name: str
+    at_most: float
+    floor: Callable[[RawFloor], Awaitable[float]]
+    ours: Callable[[Workspace], Awaitable[float]]
+    durabilities: tuple[str, ...] = ("normal",)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthRow:
+    """A row that compares a large namespace with a small one."""
+
+    name: str
+    at_most: float
+    ours: Callable[[Workspace], Awaitable[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class AbsoluteRow:
+    """A row with a limit in ms that the contract itself names."""
+
+    name: str
+    at_most_ms: float
+    ours: Callable[[Workspace], Awaitable[float]]
+
+
+_taken = iter(range(10**9))
+
+
+async def create(ws: Workspace, count: int = 150) -> float:
+    """Create files of 1 KiB, one client."""
+    began = time.perf_counter()
+    for _ in range(count):
+        number = next(_taken)
+        await ws.write(f"/workspace/d{number % 100}/f{number}.md", BODY)
+    return (time.perf_counter() - began) / count
+
+
+async def overwrite(ws: Workspace, count: int = 150) -> float:
+    """Overwrite 50 files of 1 KiB in turn, one client."""
+    began = time.perf_counter()
+    for number in range(count):
+        await ws.write(f"/workspace/hot/f{number % 50}.md", BODY)
+    return (time.perf_counter() - began) / count
+
+
+async def read(ws: Workspace, count: int = 300) -> float:
+    """Read files of 1 KiB."""
+    began = time.perf_counter()
+    for number in range(count):
+        await ws.read(f"/workspace/hot/f{number % 50}.md")
+    return (time.perf_counter() - began) / count
+
+
+async def clients(ws: Workspace, number_of: int = 32, each: int = 10) -> float:
+    """Create files of 1 KiB, many clients at once; per commit."""
+
+    async def client() -> None:
+        for _ in range(each):
+            number = next(_taken)
+            await ws.write(f"/workspace/g{number % 100}/f{number}.md", BODY)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(number_of)))
+    return (time.perf_counter() - began) / (number_of * each)
+
+
+async def transaction_of_100(ws: Workspace, repeats: int = 4) -> float:
+    """Create 100 files of 1 KiB in one transaction."""
+    began = time.perf_counter()
+    for _ in range(repeats):
+        async with ws.transaction() as tx:
+            for _ in range(100):
+                number = next(_taken)
+                await tx.write(f"/workspace/t{number % 100}/f{number}.md", BODY)
+    return (time.perf_counter() - began) / repeats
+
+
+async def transaction_of_2(ws: Workspace, repeats: int = 60) -> float:
+    """Read two hot files and overwrite them in one transaction."""
+    began = time.perf_counter()
+    for number in range(repeats):
+        async with ws.transaction() as tx:
+            for path in (
+                f"/workspace/hot/f{number % 25}.md",
+                f"/workspace/hot/f{25 + number % 25}.md",
+            ):
+                text = await tx.read_text(path)
+                await tx.write(path, text)
+    return (time.perf_counter() - began) / repeats
+
+
+async def delivery_p99(ws: Workspace, events: int = 300) -> float:
+    """Write one file after the other; 99th percentile from the start of a write to its event in the same process, in ms."""
+    began: dict[str, float] = {}
+    late: list[float] = []
+    async with ws.watch("/workspace/w", recursive=True) as feed:
+
+        async def follow() -> None:
+            async for event in feed:
+                late.append((time.perf_counter() - began[event.path]) * 1000)
+                if len(late) == events:
+                    return
+
+        following = asyncio.create_task(follow())
+        for _ in range(events):
+            path = f"/workspace/w/f{next(_taken)}.md"
+            began[path] = time.perf_counter()
+            await ws.write(path, BODY)
+        await asyncio.wait_for(following, 30)
+    return statistics.quantiles(late, n=100)[98]
+
+
+PAIRED = (
+    PairedRow(
+        "write 1 KiB", 1.3, lambda f: f.writes(150, overwrite=False), create, ("normal", "full")
+    ),
+    PairedRow(
+        "overwrite 1 KiB",
+        1.2,
+        lambda f: f.writes(150, overwrite=True),
+        overwrite,
+        ("normal", "full"),
+    ),
+    PairedRow("read 1 KiB / hopped select", 0.5, lambda f: f.selects(300), read),
+    PairedRow(
+        "32 clients, create, per commit", 1.3, lambda f: f.grouped(32, 10, overwrite=False), clients
+    ),
+    PairedRow("transaction of 100 files", 1.5, lambda f: f.batch(100, 4), transaction_of_100),
+)
+GROWTH = (
+    GrowthRow("transaction of 2 files", 1.3, transaction_of_2),
+    GrowthRow("overwrite 1 KiB, hot files", 1.3, overwrite),
+    GrowthRow("read 1 KiB, hot files", 1.3, read),
+)
+ABSOLUTE = (AbsoluteRow("write and its event in the same process, p99", 10.0, delivery_p99),)

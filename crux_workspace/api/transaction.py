@@ -1,0 +1,272 @@
+"""`Transaction`: several changes as one commit, all or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections.abc import Awaitable, Callable, Generator
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from crux_workspace.api.publishing import PublishMethods
+from crux_workspace.api.reading import PathLike
+from crux_workspace.api.runner import Runner
+from crux_workspace.engine.reads import TreeReads
+from crux_workspace.errors import (
+    ConflictError,
+    ErrorCode,
+    InvalidInputError,
+    StateError,
+)
+from crux_workspace.model.files import WorkspaceEntry
+from crux_workspace.model.paths import check_namespace
+from crux_workspace.model.transactions import Replayed
+from crux_workspace.operations import transacting
+from crux_workspace.operations.reading import whole_number
+from crux_workspace.operations.space import IfVersion, Options, Space
+from crux_workspace.operations.transacting import StagedSpace
+
+__all__ = ["Transaction", "TransactionRequest"]
+
+_T = TypeVar("_T")
+_PAUSE_S = 0.005
+
+
+class _StagedRunner(Runner):
+    """Runs the verbs of a transaction over its staged space."""
+
+    __slots__ = ("staged",)
+
+    def __init__(self, live: Runner, staged: StagedSpace) -> None:
+        super().__init__(live.core, live.bound, live.actor)
+        self.staged = staged
+
+    async def _space(self, namespace: str | None) -> Space:
+        self.core.enter()
+        if namespace is not None and check_namespace(namespace) != self.staged.ports.namespace:
+            raise InvalidInputError(
+                "A transaction belongs to one namespace; begin another one for the other namespace.",
+                details={"option": "namespace"},
+            )
+        self.staged.check_open()
+        return self.staged
+
+
+class Transaction(PublishMethods):
+    """Changes that are staged privately and committed together.
+
+    It reads the namespace as of its start plus its own writes. Version numbers are those that the commit gives; results carry no
+    commit yet. Use after the end is ``TRANSACTION_CLOSED``.
+    """
+
+    def __init__(self, runner: _StagedRunner) -> None:
+        self._runner = runner
+        self._staged = runner.staged
+        self.replayed: Replayed | None = None
+        """Set when the idempotency key was known: nothing was applied, this is what its commit was."""
+        self.committed: Replayed | None = None
+        """The commit, once there is one."""
+
+    def __repr__(self) -> str:
+        state = "open" if self._staged.open else "ended"
+        return f"Transaction({state}, paths={len(self._staged.tree.files)})"
+
+    async def _tree(self, space: Space) -> TreeReads:
+        assert isinstance(space, StagedSpace)
+        return space.reads()
+
+    async def copy(
+        self,
+        src: PathLike,
+        dst: PathLike,
+        *,
+        overwrite: bool = False,
+        to_namespace: str | None = None,
+        if_version: IfVersion = None,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> WorkspaceEntry:
+        """Copy as `Workspace.copy` does, within the transaction's namespace.
+
+        Args:
+            src: A file or a directory.
+            dst: Where the copy is to be.
+            overwrite: Append a version to a file that is there.
+            to_namespace: Refused: a transaction belongs to one namespace.
+            if_version: The destination must be at this version (0: no file), or be this very file and version.
+            idempotency_key: Refused: give it to the transaction.
+            namespace: Only the transaction's own.
+
+        Returns:
+            The copy.
+
+        Raises:
+            InvalidInputError: Another namespace, or an idempotency key (``INVALID_ARGUMENT``).
+        """
+        if to_namespace is not None:
+            raise InvalidInputError(
+                "A transaction belongs to one namespace; copy to another one outside of it.",
+                details={"option": "to_namespace"},
+            )
+        return await super().copy(
+            src,
+            dst,
+            overwrite=overwrite,
+            if_version=if_version,
+            idempotency_key=idempotency_key,
+            namespace=namespace,
+        )
+
+    async def delete(
+        self,
+        path: PathLike,
+        *,
+        recursive: bool = False,
+        purge: bool = False,
+        if_version: IfVersion = None,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Delete as `Workspace.delete` does; a purge cannot be undone and is refused here.
+
+        Args:
+            path: A file or a directory.
+            recursive: Needed for a directory.
+            purge: Refused.
+            if_version: The head must be this version, or this very file and version.
+            idempotency_key: Refused: give it to the transaction.
+            namespace: Only the transaction's own.
+
+        Raises:
+            InvalidInputError: A purge, another namespace, or an idempotency key (``INVALID_ARGUMENT``).
+        """
+        if purge:
+            raise InvalidInputError(
+                "A purge erases for good and in several steps; call it outside of the transaction.",
+                details={"option": "purge"},
+            )
+        await super().delete(
+            path,
+            recursive=recursive,
+            if_version=if_version,
+            idempotency_key=idempotency_key,
+            namespace=namespace,
+        )
+
+    async def _commit(self, idempotency_key: str | None) -> None:
+        done = await transacting.apply(self._staged, idempotency_key)
+        if done is None:
+            return
+        self.committed = done.commit
+        if not done.fresh:
+            self.replayed = done.commit
+
+    async def _rollback(self) -> None:
+        await self._staged.close()
+
+
+class TransactionRequest(Generic[_T]):
+    """What `Workspace.transaction` returns: enter it with ``async with``, or await it when it has a callback."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        callback: Callable[[Transaction], _T | Awaitable[_T]] | None,
+        max_attempts: int,
+        idempotency_key: str | None,
+        namespace: str | None,
+    ) -> None:
+        whole_number("max_attempts", max_attempts, least=1)
+        Options(idempotency_key)
+        self._runner = runner
+        self._callback = callback
+        self._max_attempts = max_attempts
+        self._key = idempotency_key
+        self._namespace = namespace
+        self._tx: Transaction | None = None
+
+    async def _begin(self) -> Transaction | Replayed:
+        async def call(space: Space) -> StagedSpace | Replayed:
+            return await transacting.begin(space, self._key)
+
+        begun = await self._runner.run("transaction", None, self._namespace, call)
+        if isinstance(begun, Replayed):
+            return begun
+        return Transaction(_StagedRunner(self._runner, begun))
+
+    async def __aenter__(self) -> Transaction:
+        if self._callback is not None:
+            raise InvalidInputError("Await a transaction that has a callback; do not enter it.")
+        if self._tx is not None:
+            raise StateError(
+                "The transaction was entered before; begin another one.",
+                code=ErrorCode.TRANSACTION_CLOSED,
+            )
+        begun = await self._begin()
+        if isinstance(begun, Replayed):
+            fresh = await TransactionRequest[_T](
+                self._runner, None, 1, None, self._namespace
+            )._begin()
+            assert isinstance(fresh, Transaction)
+            fresh.replayed = begun
+            begun = fresh
+        self._tx = begun
+        return begun
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._tx is not None
+        await self._end(self._tx, failed=error is not None)
+
+    async def _end(self, tx: Transaction, *, failed: bool) -> None:
+        if failed or tx.replayed is not None:
+            await tx._rollback()
+            return
+
+        async def call() -> None:
+            await tx._commit(self._key)
+
+        try:
+            await self._runner.run_unbound("transaction", call)
+        except BaseException:
+            tx._staged.open = False
+            raise
+
+    def __await__(self) -> Generator[Any, None, _T | Replayed]:
+        return self._run().__await__()
+
+    async def _run(self) -> _T | Replayed:
+        if self._callback is None:
+            raise InvalidInputError(
+                "Enter the transaction with 'async with', or give it a callback."
+            )
+        for attempt in range(1, self._max_attempts + 1):
+            try:
+                return await self._attempt(self._callback)
+            except ConflictError as conflict:
+                last = attempt == self._max_attempts
+                if conflict.code != ErrorCode.TRANSACTION_CONFLICT or last:
+                    raise
+                await asyncio.sleep(random.uniform(0, _PAUSE_S * 2**attempt))  # noqa: S311 - jitter
+        raise AssertionError("unreachable")
+
+    async def _attempt(
+        self, callback: Callable[[Transaction], _T | Awaitable[_T]]
+    ) -> _T | Replayed:
+        tx = await self._begin()
+        if isinstance(tx, Replayed):
+            return tx
+        try:
+            result = callback(tx)
+            if inspect.isawaitable(result):
+                result = await result
+        except BaseException:
+            await tx._rollback()
+            raise
+        await self._end(tx, failed=False)
+        return result if tx.replayed is None else tx.replayed

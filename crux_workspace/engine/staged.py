@@ -1,0 +1,407 @@
+"""A transaction's private tree: the namespace as of its start, plus what was staged.
+
+Nothing is written here. What was read of the live tree becomes the expectations of the one commit at the end; what was staged becomes
+one change per file. A path that changed since the start is read as it was then; the commit will be refused for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field, replace
+
+from crux_workspace.engine.build import Built, attributes_differ
+from crux_workspace.engine.changeset import (
+    Changeset,
+    Draft,
+    FileDelta,
+    FrozenVersion,
+    NewContent,
+)
+from crux_workspace.engine.codec import ArtifactRecord, Gone, encode
+from crux_workspace.engine.entry import Entry, GoneFile, PastState
+from crux_workspace.engine.keys import artifact_key, gone_key, head_key
+from crux_workspace.engine.past import PastReads
+from crux_workspace.engine.tree import LiveTree
+from crux_workspace.errors import ConflictError, ErrorCode, VersionNotFoundError
+from crux_workspace.events.log import read_meta
+from crux_workspace.model.paths import ancestors, is_below, sort_key
+from crux_workspace.storage.layout import META_KEY, Meta
+from crux_workspace.storage.records import Reader, Record
+
+__all__ = ["StagedFile", "StagedTree", "transaction_conflict"]
+
+STALE = -1
+"""Expectation of a path that changed since the start: it can never hold."""
+
+
+def transaction_conflict(conflicts: list[dict[str, object]]) -> ConflictError:
+    """Make the error of a transaction whose reads or writes met somebody else's commit."""
+    paths = ", ".join(str(c["path"]) for c in conflicts[:3])
+    more = f" and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
+    return ConflictError(
+        f"The transaction was refused: {paths}{more} changed since it began; nothing was applied.",
+        code=ErrorCode.TRANSACTION_CONFLICT,
+        details={"conflicts": conflicts},
+        hint="Run it again on what is there now, e.g. with max_attempts=3.",
+        retryable=True,
+    )
+
+
+def conflict_of(path: str, base: Entry | None, current: Entry | None) -> dict[str, object]:
+    """Describe one path of a conflict."""
+    return {
+        "path": path,
+        "base_version": None if base is None else base.version,
+        "current_version": None if current is None else current.version,
+        "last_operation": None if current is None else current.head.operation,
+        "last_actor": None,
+    }
+
+
+@dataclass(slots=True)
+class StagedFile:
+    """One file that the transaction touched."""
+
+    file_id: str
+    base: Entry | None
+    """The live file at the start."""
+    gone: GoneFile | None
+    """The deleted file that goes on, when there was no live one."""
+    draft: Draft | None = None
+    """What it is to be; None is deleted."""
+    content: NewContent | None = None
+    """Its staged content; None is the base's."""
+    frozen: list[FrozenVersion] = field(default_factory=list)
+    sealed: bool = False
+    """The staged content was published: further content is another version."""
+
+    @property
+    def last_kept(self) -> int:
+        """The last version before the staged content."""
+        if self.base is not None:
+            return self.base.version + len(self.frozen)
+        return (0 if self.gone is None else self.gone.gone.version) + len(self.frozen)
+
+    def take(self, draft: Draft, *, version: int) -> None:
+        """Stage a further change."""
+        if draft.content is not None:
+            if self.content is not None and self.sealed and self.draft is not None:
+                self.frozen.append(FrozenVersion(self.last_kept + 1, self.content, self.draft))
+            self.content = draft.content
+            self.sealed = False
+        self.draft = draft
+        if self.content is not None and draft.pinned == version:
+            self.sealed = True
+
+    def delta(self, occupied: set[str]) -> FileDelta | None:
+        """Return the net change, None when there is none."""
+        base, draft = self.base, self.draft
+        if draft is None:
+            if base is None:
+                return None
+            return FileDelta(file_id=self.file_id, before=base, overwritten=base.path in occupied)
+        after = replace(draft, content=self.content)
+        if base is not None and self.content is None and not self.frozen:
+            if base.path == after.path and not attributes_differ(base, after):
+                return None
+        return FileDelta(
+            file_id=self.file_id, before=base, gone=self.gone, after=after, frozen=self.frozen
+        )
+
+
+@dataclass(slots=True)
+class _Slot:
+    """What the transaction put at a path."""
+
+    entry: Entry | None
+    gone: GoneFile | None = None
+
+
+class StagedTree(LiveTree):
+    """What the verbs of a transaction plan over."""
+
+    def __init__(self, reader: Reader, meta: Meta | None) -> None:
+        super().__init__(reader, 0 if meta is None else meta.at)
+        self.adopt(meta, {}, [])
+        self.past = PastReads(reader, self.sequence, self.now)
+        self.files: dict[str, StagedFile] = {}
+        self.preludes: list[FileDelta] = []
+        self.stale: dict[str, dict[str, object]] = {}
+        self.uploads: dict[str, NewContent] = {}
+        self.creates: list[str] = []
+        self._slots: dict[str, _Slot] = {}
+        self._base: dict[str, Entry | None] = {}
+        self._with_body: set[str] = set()
+        self._gone: dict[str, GoneFile | None] = {}
+        self._extra: dict[str, Record | None] = {}
+        self._artifacts: dict[str, ArtifactRecord] = {}
+
+    # -- reading
+
+    async def look(
+        self, *paths: str, bodies: bool = False, ways: bool = True, extra: Iterable[str] = ()
+    ) -> None:
+        """Read what is not known yet of some paths, as of the transaction's start."""
+        heads: dict[str, None] = {}
+        for path in paths:
+            slot = self._slots.get(path)
+            if bodies and slot is not None and slot.entry is not None:
+                await self._fill(slot.entry)
+            for wanted in (path, *(ancestors(path) if ways else ())):
+                known = wanted in self._base and (not bodies or wanted in self._with_body)
+                if wanted not in self._slots and not known:
+                    heads[wanted] = None
+        gone = [path for path in paths if ways and path not in self._gone]
+        extra = [key for key in extra if key not in self._extra]
+        if not (heads or gone or extra):
+            return
+        keys = [*map(head_key, heads), *map(gone_key, gone), *extra, META_KEY]
+        found = await self.reader.get_many(keys, bodies=bodies)
+        unchanged = self._check_incarnation(read_meta(found[-1]))
+        for path, record in zip(heads, found, strict=False):
+            await self._note_head(path, record, unchanged=unchanged, bodies=bodies)
+        for path, record in zip(gone, found[len(heads) :], strict=False):
+            self._note_gone(path, record)
+        for key, record in zip(extra, found[len(heads) + len(gone) :], strict=False):
+            self._extra[key] = record
+
+    async def _fill(self, entry: Entry) -> None:
+        """Bring the inline bytes of a staged file that still has the content it had at the start."""
+        staged = self.files[entry.file_id]
+        if entry.body is None and entry.head.asset is None and staged.base is not None:
+            found = await self._past(staged.base.path, None, bodies=True)
+            entry.body = None if found is None else found.body
+
+    def _check_incarnation(self, meta: Meta | None) -> bool:
+        """Return whether nothing at all was committed since the start."""
+        begun = None if self.meta is None else self.meta.incarnation
+        now = None if meta is None else meta.incarnation
+        if begun is not None and begun != now:
+            raise transaction_conflict([conflict_of("/", None, None)])
+        return (0 if meta is None else meta.sequence) == self.sequence
+
+    async def _note_head(
+        self, path: str, record: Record | None, *, unchanged: bool, bodies: bool
+    ) -> None:
+        entry = None if record is None else Entry.of(record)
+        if not unchanged and not self._is_old(entry):
+            past = await self._past(path, entry, bodies=bodies)
+            if past is not None or entry is not None:
+                self.stale[path] = conflict_of(path, past, entry)
+                self.expect[head_key(path)] = STALE
+            else:
+                self.expect.setdefault(head_key(path), 0)
+            entry = past
+        else:
+            self.expect.setdefault(head_key(path), 0 if record is None else record.revision)
+        self._base[path] = entry
+        if bodies:
+            self._with_body.add(path)
+
+    def _is_old(self, entry: Entry | None) -> bool:
+        return entry is not None and max(entry.commit_sequence, entry.bound) <= self.sequence
+
+    async def _past(self, path: str, current: Entry | None, *, bodies: bool) -> Entry | None:
+        try:
+            return await self.past.find(path, bodies=bodies)
+        except VersionNotFoundError as error:
+            raise transaction_conflict([conflict_of(path, None, current)]) from error
+
+    def _note_gone(self, path: str, record: Record | None) -> None:
+        if record is not None and record.revision > self.sequence:
+            self._gone[path] = None
+            return
+        self._gone[path] = None if record is None else GoneFile.of(record)
+        self.rely(gone_key(path), 0 if record is None else record.revision)
+
+    def rely(self, key: str, revision: int) -> None:
+        """Expect a record as it was read first; what was read twice and differed is for the commit to refuse."""
+        self.expect.setdefault(key, revision)
+
+    def base_entry(self, path: str) -> Entry | None:
+        """Return the file that was at a path at the start, as far as it was looked at."""
+        return self._base.get(path)
+
+    def _bound(self, path: str) -> Entry | None:
+        slot = self._slots.get(path)
+        return self._base[path] if slot is None else slot.entry
+
+    def gone(self, path: str) -> GoneFile | None:
+        """Return the deleted file that goes on at a path that was looked at."""
+        slot = self._slots.get(path)
+        return self._gone.get(path) if slot is None else slot.gone
+
+    def record(self, key: str) -> Record | None:
+        """Return a record that `look` read, or the artifact that was staged."""
+        return self._extra.get(key)
+
+    def artifact(self, key: str) -> ArtifactRecord | None:
+        """Return the artifact that was staged under a key."""
+        return self._artifacts.get(key)
+
+    async def below(self, path: str, *, bodies: bool = False) -> list[Entry]:
+        """Return all live files below a directory; the subtree must stay quiet until the commit."""
+        return [entry async for entry in self.files_below(path, bodies=bodies)]
+
+    async def has_below(self, path: str) -> bool:
+        """Tell whether a live file is below a directory; the subtree must stay quiet until the commit."""
+        async for _ in self.files_below(path):
+            return True
+        return False
+
+    async def files_below(
+        self, path: str, *, after: str | None = None, bodies: bool = False
+    ) -> AsyncIterator[Entry]:
+        """Iterate over the live files below a directory, staged ones in their place."""
+        self.listen(path)
+        staged = [
+            slot.entry
+            for where, slot in sorted(self._slots.items(), key=lambda item: sort_key(item[0]))
+            if slot.entry is not None
+            and is_below(where, path)
+            and (after is None or head_key(where) > after)
+        ]
+        async for entry in self.past.files(path, after=after, bodies=bodies):
+            while staged and sort_key(staged[0].path) < sort_key(entry.path):
+                yield await self._shown(staged.pop(0), bodies=bodies)
+            if entry.path not in self._slots:
+                yield entry
+        for entry in staged:
+            yield await self._shown(entry, bodies=bodies)
+
+    async def _shown(self, entry: Entry, *, bodies: bool) -> Entry:
+        if bodies:
+            await self._fill(entry)
+        return entry
+
+    def listen(self, path: str) -> None:
+        """Expect that nothing at or below a path changes until the commit."""
+        if (path, True) not in self.quiet:
+            self.quiet.append((path, True))
+
+    def touched_below(self, path: str) -> bool:
+        """Tell whether the transaction touched something below a path."""
+        return any(is_below(where, path) for where in self._slots)
+
+    def is_touched(self, path: str) -> bool:
+        """Tell whether the transaction put something at a path, or took it away."""
+        return path in self._slots
+
+    def staged_below(self, path: str) -> list[Entry]:
+        """Return the staged files below a path, in order."""
+        found = [
+            slot.entry
+            for where, slot in self._slots.items()
+            if slot.entry is not None and is_below(where, path)
+        ]
+        return sorted(found, key=lambda entry: sort_key(entry.path))
+
+    async def version_state(
+        self, file_id: str, version: int, *, bodies: bool = False
+    ) -> PastState | None:
+        """Return a version of a file, a staged and published one, or the one it had at the start, included."""
+        staged = self.files.get(file_id)
+        if staged is not None:
+            for frozen in staged.frozen:
+                if frozen.version == version:
+                    state = frozen.state("", None)
+                    body = frozen.content.body
+                    return PastState("", file_id, version, 0, state, 0, self.now, body)
+            if staged.base is not None and staged.base.version == version:
+                base = staged.base
+                state = base.ended(partial=False)
+                return PastState(
+                    "", file_id, version, base.changed, state, base.revision, base.at, base.body
+                )
+        return await super().version_state(file_id, version, bodies=bodies)
+
+    # -- staging
+
+    def apply(self, changeset: Changeset, built: Built) -> list[str]:
+        """Stage a changeset; returns the refs of uploads that nothing staged needs any more."""
+        self.creates += changeset.creates
+        for delta in changeset.deltas:
+            self._apply(delta, built)
+        for path, record in built.artifacts.items():
+            key = artifact_key(path)
+            self._artifacts[key] = record
+            self._extra[key] = Record(key, encode(record), None, self.sequence, self.now)
+        needed = {
+            content.asset
+            for staged in self.files.values()
+            for content in (staged.content, *(f.content for f in staged.frozen))
+            if content is not None
+        }
+        return [ref for ref in self.uploads if ref not in needed]
+
+    def _apply(self, delta: FileDelta, built: Built) -> None:
+        before, after = delta.before, delta.after
+        if before is not None and after is None and before.is_expired(self.now):
+            self.preludes.append(delta)
+            gone = Gone(
+                file_id=delta.file_id,
+                version=before.version + 1,
+                created_at=before.created_at,
+                first=before.head.first,
+            )
+            self._slots[before.path] = _Slot(None, GoneFile(before.path, gone, 0))
+            return
+        staged = self.files.get(delta.file_id)
+        if staged is None:
+            staged = self.files[delta.file_id] = StagedFile(delta.file_id, before, delta.gone)
+        if after is None:
+            self._delete(staged, delta)
+            return
+        if after.content is not None:
+            self._note_upload(after.content)
+        staged.take(after, version=delta.version)
+        if before is not None and before.path != after.path:
+            self._slots[before.path] = _Slot(None)
+        head = built.heads[after.path]
+        body = None if before is None else before.body
+        body = body if staged.content is None else staged.content.body
+        entry = Entry(after.path, head, self.sequence + 1, self.now, body)
+        entry.provisional = staged.content is not None and not staged.sealed
+        self._slots[after.path] = _Slot(entry)
+
+    def _note_upload(self, content: NewContent) -> None:
+        """A copy of staged bytes shares their upload."""
+        if content.asset is None:
+            return
+        if content.uploaded_at is not None:
+            self.uploads.setdefault(content.asset, content)
+        elif (upload := self.uploads.get(content.asset)) is not None:
+            content.uploaded_at = upload.uploaded_at
+
+    def _delete(self, staged: StagedFile, delta: FileDelta) -> None:
+        before = delta.before
+        assert before is not None
+        staged.draft = staged.content = None
+        staged.sealed = False
+        if staged.base is None:
+            staged.frozen.clear()
+            del self.files[staged.file_id]
+            self._slots[before.path] = _Slot(None, staged.gone)
+            return
+        gone = Gone(
+            file_id=staged.file_id,
+            version=staged.last_kept,
+            created_at=staged.base.created_at,
+            first=staged.base.head.first,
+        )
+        self._slots[before.path] = _Slot(None, GoneFile(before.path, gone, 0))
+
+    # -- the end
+
+    def changeset(self) -> Changeset:
+        """Return one net change per file."""
+        occupied = {s.draft.path for s in self.files.values() if s.draft is not None}
+        found = [staged.delta(occupied) for staged in self.files.values()]
+        deltas = [delta for delta in found if delta is not None]
+        deltas.sort(key=lambda delta: (delta.after is not None, delta.before is None))
+        if not deltas:
+            return Changeset()
+        creates = [
+            p for p in dict.fromkeys(self.creates) if p in occupied and not self.touched_below(p)
+        ]
+        return Changeset([*self.preludes, *deltas], creates)

@@ -1,0 +1,37 @@
+"""Which changes a watch is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crux_workspace.model.changes import Change
+from crux_workspace.model.paths import is_below
+
+__all__ = ["WatchedPath"]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPath:
+    """A path, and whether what is below it counts too.
+
+    A rename matches by either end. A path whose name was erased matches the whole tree only. The root itself holds no file: without
+    `recursive` it stands for the files right below it.
+    """
+
+    path: str
+    recursive: bool
+
+    def matches(self, change: Change) -> bool:
+        """Tell whether the change is about the path."""
+        if self.path == "/" and self.recursive:
+            return True
+        return self._covers(change.path) or (
+            change.from_path is not None and self._covers(change.from_path)
+        )
+
+    def _covers(self, path: str) -> bool:
+        if path == self.path:
+            return True
+        if self.path == "/":
+            return path.startswith("/") and "/" not in path[1:]
+        return self.recursive and is_below(path, self.path)

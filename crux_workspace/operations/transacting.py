@@ -1,0 +1,300 @@
+"""Transactions: verbs that stage instead of committing, and the one commit at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from crux_workspace.engine.build import Built, stage
+from crux_workspace.engine.changeset import Changeset
+from crux_workspace.engine.codec import Op, decode
+from crux_workspace.engine.committer import (
+    IDEMPOTENCY_MS,
+    MAX_PREPARATIONS,
+    Done,
+    Finished,
+    Stale,
+)
+from crux_workspace.engine.content import discard
+from crux_workspace.engine.entry import Entry
+from crux_workspace.engine.keys import head_key, op_key, path_in_key
+from crux_workspace.engine.staged import StagedTree, conflict_of, transaction_conflict
+from crux_workspace.engine.staged_reads import StagedReads
+from crux_workspace.engine.tree import LiveTree, scan_range
+from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
+from crux_workspace.events.log import (
+    commit_changes,
+    commit_name,
+    log_head,
+    read_meta,
+    sequence_of_key,
+)
+from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.transactions import Replayed
+from crux_workspace.operations.space import Options, Space, digest_of, type_conflict
+from crux_workspace.storage.layout import (
+    LOG_PREFIX,
+    META_KEY,
+    is_log_head,
+    log_key,
+    quiet_violation,
+    subtree_range,
+)
+from crux_workspace.storage.records import Reader
+
+__all__ = ["Applied", "StagedSpace", "apply", "begin"]
+
+_T = TypeVar("_T")
+
+
+class StagedSpace(Space):
+    """The namespace as a transaction sees it: what the verbs commit is staged."""
+
+    def __init__(self, live: Space, tree: StagedTree) -> None:
+        super().__init__(live.ports, live.router, live.in_flight)
+        self.live = live
+        self.tree = tree
+        self.open = True
+        self._lock = asyncio.Lock()
+
+    def reads(self) -> StagedReads:  # type: ignore[override]  # the verbs of a transaction use what both have
+        """Read what the transaction sees.
+
+        Raises:
+            StateError: The transaction has ended (``TRANSACTION_CLOSED``).
+        """
+        self.check_open()
+        return StagedReads(self.tree)
+
+    def check_open(self) -> None:
+        """Refuse use after the end (``TRANSACTION_CLOSED``)."""
+        if not self.open:
+            raise StateError(
+                "The transaction has ended; begin another one.",
+                code=ErrorCode.TRANSACTION_CLOSED,
+            )
+
+    def file(self, entry: Entry) -> WorkspaceFile:
+        """Make the result of a head; what is staged has no commit yet."""
+        return entry.to_file(
+            self.router.mount_path(entry.path), staged=entry.revision > self.tree.sequence
+        )
+
+    async def commit(
+        self,
+        verb: str,
+        paths: tuple[str, ...],
+        plan: Callable[[LiveTree], Awaitable[Changeset | Finished[_T]]],
+        finish: Callable[[Done], _T],
+        *,
+        options: Options,
+        request: list[Any],
+        remember: Callable[[Built, Op], None] | None = None,
+        recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None,
+        prepare: Callable[[Stale], Awaitable[None]] | None = None,
+        abandon: Callable[[], Awaitable[None]] | None = None,
+    ) -> _T:
+        """Stage one call."""
+        if options.idempotency_key is not None:
+            raise InvalidInputError(
+                "Inside a transaction give the idempotency_key to the transaction itself.",
+                details={"option": "idempotency_key"},
+            )
+        async with self._lock:
+            self.check_open()
+            try:
+                result, committed = await self._stage(plan, finish, prepare)
+            except BaseException:
+                if abandon is not None:
+                    await abandon()
+                raise
+            if not committed and abandon is not None:
+                await abandon()
+            return result
+
+    async def _stage(
+        self,
+        plan: Callable[[LiveTree], Awaitable[Changeset | Finished[_T]]],
+        finish: Callable[[Done], _T],
+        prepare: Callable[[Stale], Awaitable[None]] | None,
+    ) -> tuple[_T, bool]:
+        for _ in range(MAX_PREPARATIONS):
+            try:
+                planned = await plan(self.tree)
+            except Stale as stale:
+                assert prepare is not None
+                await prepare(stale)
+                continue
+            if isinstance(planned, Finished):
+                return planned.result, False
+            built = await stage(self.ports, self.tree, planned)
+            self.check_open()
+            unneeded = self.tree.apply(planned, built)
+            result = finish(Done(self.tree.sequence + 1, self.tree.now, "", built))
+            await self.drop(unneeded)
+            return result, True
+        raise AssertionError("a staged plan stayed stale")
+
+    async def drop(self, refs: list[str]) -> None:
+        """Delete uploads that nothing staged refers to."""
+        for ref in refs:
+            await discard(self.ports, self.tree.uploads.pop(ref, None))
+
+    async def close(self) -> None:
+        """End without a commit: nothing staged stays behind."""
+        self.open = False
+        await self.drop(list(self.tree.uploads))
+
+
+async def begin(space: Space, idempotency_key: str | None) -> StagedSpace | Replayed:
+    """Pin the namespace where it is now; a known key is answered with what its commit was. Cost: 1 read."""
+    keys = [META_KEY] if idempotency_key is None else [META_KEY, op_key(idempotency_key)]
+    found = await space.ports.reader.get_many(keys, bodies=False)
+    record = found[1] if len(found) == 2 else None
+    if record is not None and record.at + IDEMPOTENCY_MS > space.ports.clock():
+        return _replayed(decode(Op, record.value), record.revision, record.at)
+    return StagedSpace(space, StagedTree(space.ports.reader, read_meta(found[0])))
+
+
+def _replayed(op: Op, sequence: int, at: int) -> Replayed:
+    if op.digest != digest_of("transaction", []):
+        raise InvalidInputError(
+            "The idempotency_key was used for another request; use a fresh key for each request.",
+            details={"option": "idempotency_key"},
+        )
+    return Replayed(sequence, commit_name(sequence, op.commit), at)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The commit of a transaction; not `fresh` when its idempotency key was known and nothing was applied."""
+
+    commit: Replayed
+    fresh: bool
+
+
+async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | None:
+    """Commit what was staged, whole or not at all; None when there was nothing to commit.
+
+    Raises:
+        ConflictError: Something that the transaction read or wrote changed since it began (``TRANSACTION_CONFLICT``).
+    """
+    staged.check_open()
+    staged.open = False
+    tree = staged.tree
+    changes = tree.changeset()
+    if not changes.deltas:
+        await staged.close()
+        return None
+    attempts = 0
+
+    async def plan(live: LiveTree) -> Changeset:
+        nonlocal attempts
+        attempts += 1
+        if tree.stale:
+            raise transaction_conflict(list(tree.stale.values()))
+        if attempts > 1:
+            await _refuse_changed(live, tree)
+            await _refuse_directories(live, tree, changes)
+            live.adopt(live.meta, tree.expect, tree.quiet)
+        else:
+            live.adopt(tree.meta, tree.expect, tree.quiet)
+        live.pin(tree.sequence)
+        return changes
+
+    async def recall(_: Reader, op: Op, sequence: int, at: int) -> Applied:
+        return Applied(_replayed(op, sequence, at), fresh=False)
+
+    used: set[str] = set()
+
+    def finish(done: Done) -> Applied:
+        used.update(head.asset for head in done.built.heads.values() if head.asset is not None)
+        used.update(_frozen_assets(changes))
+        return Applied(Replayed(done.sequence, done.commit, done.at), fresh=True)
+
+    try:
+        return await staged.live.commit(
+            "transaction",
+            tuple(delta.after.path for delta in changes.deltas if delta.after is not None),
+            plan,
+            finish,
+            options=Options(idempotency_key),
+            request=[],
+            recall=recall,
+            abandon=staged.close,
+        )
+    finally:
+        await staged.drop([ref for ref in staged.tree.uploads if used and ref not in used])
+
+
+def _frozen_assets(changes: Changeset) -> set[str]:
+    return {
+        frozen.content.asset
+        for delta in changes.deltas
+        for frozen in delta.frozen
+        if frozen.content.asset is not None
+    }
+
+
+async def _refuse_changed(live: LiveTree, tree: StagedTree) -> None:
+    """After a refusal: find what changed, and say it."""
+    keys = list(tree.expect)
+    found = await live.get(keys)
+    conflicts: list[dict[str, object]] = []
+    for key, record in zip(keys, found, strict=True):
+        if (0 if record is None else record.revision) == tree.expect[key]:
+            continue
+        path = path_in_key(key)
+        current = None if record is None or key != head_key(path) else Entry.of(record)
+        known = tree.base_entry(path)
+        conflict = conflict_of(path, known, current)
+        if current is not None:
+            conflict["last_actor"] = await live.actor_of(current.commit_sequence)
+        if all(other["path"] != path for other in conflicts):
+            conflicts.append(conflict)
+    begun = None if tree.meta is None else tree.meta.incarnation
+    if begun != (None if live.meta is None else live.meta.incarnation) and not (
+        begun is None and not conflicts
+    ):
+        conflicts = conflicts or [conflict_of("/", None, None)]
+    conflicts += await _heard(live, tree)
+    if conflicts:
+        raise transaction_conflict(conflicts)
+
+
+async def _heard(live: LiveTree, tree: StagedTree) -> list[dict[str, object]]:
+    """Return what was committed since the start on paths that were listed or searched."""
+    if not tree.quiet or live.sequence == tree.sequence:
+        return []
+    expected = tree.sequence + 1
+    after = log_key(tree.sequence) + "\x7f"
+    async for record in scan_range(live.reader, LOG_PREFIX, after=after, bodies=True, page=64):
+        if not is_log_head(record.key):
+            continue
+        if sequence_of_key(record.key) != expected:
+            break
+        head = log_head(record)
+        for change in await commit_changes(live.reader, record, head):
+            if quiet_violation([change], tree.quiet) is not None:
+                conflict = conflict_of(change.path, None, None)
+                conflict["base_version"] = change.previous_version
+                conflict["current_version"] = change.version
+                conflict["last_operation"], conflict["last_actor"] = head.verb, head.actor
+                return [conflict]
+        expected += 1
+    if expected <= live.sequence:
+        return [conflict_of(tree.quiet[0][0], None, None)]
+    return []
+
+
+async def _refuse_directories(live: LiveTree, tree: StagedTree, changes: Changeset) -> None:
+    """After a refusal: a path that was to become a file may be a directory."""
+    for path in changes.creates:
+        low, high = subtree_range("head", path)
+        async for record in scan_range(live.reader, low, before=high, page=1):
+            entry = Entry.of(record)
+            if entry.bound <= tree.sequence:
+                raise type_conflict(path, entry.path, is_file=False)
+            raise transaction_conflict([conflict_of(path, None, None)])

@@ -1,0 +1,33 @@
+"""The whole-library contract on every bundled store, and on one that cannot plan under a lock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from crux_workspace.storage import Storage, memory_storage, storage
+from crux_workspace.testing import CommitOnlyRecordStore
+from crux_workspace.testing.workspace import WorkspaceContract
+from storage_adapters import open_storage
+
+
+class TestWorkspaceInMemory(WorkspaceContract):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return memory_storage()
+
+
+class TestWorkspaceOnSqlite(WorkspaceContract):
+    @pytest.fixture
+    async def storage(self, tmp_path: Path) -> AsyncIterator[Storage]:
+        async with open_storage(f"sqlite:///{tmp_path}/work.db?durability=normal") as opened:
+            yield opened
+
+
+class TestWorkspaceOnACommitOnlyStore(WorkspaceContract):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        whole = memory_storage()
+        return storage(records=CommitOnlyRecordStore(whole.records), assets=whole.assets)

@@ -1,0 +1,71 @@
+"""A real workspace and the oracle, side by side, on every bundled store."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from crux_workspace.storage import Storage
+from crux_workspace.testing.machines import WorkspaceMachine
+from storage_adapters import open_storage
+
+pytestmark = pytest.mark.timeout(600)
+
+
+class Limited(WorkspaceMachine):
+    has_limits = True
+
+
+class ShortHistory(WorkspaceMachine):
+    max_versions = 2
+
+
+class Expiring(WorkspaceMachine):
+    ttl_ms = 1_000
+
+
+class TwoHandles(WorkspaceMachine):
+    handles = 2
+    max_versions = 3
+
+
+class OnSqlite(WorkspaceMachine):
+    async def open_storage(self) -> Storage:
+        self.folder = tempfile.mkdtemp()
+        return await open_storage(f"sqlite:///{self.folder}/work.db?durability=normal")
+
+    def teardown(self) -> None:
+        super().teardown()
+        if hasattr(self, "folder"):
+            shutil.rmtree(Path(self.folder))
+
+
+class SqliteLimited(OnSqlite, Limited):
+    pass
+
+
+class SqliteShortHistory(OnSqlite, ShortHistory):
+    pass
+
+
+class SqliteExpiring(OnSqlite, Expiring):
+    pass
+
+
+class SqliteTwoHandles(OnSqlite, TwoHandles):
+    pass
+
+
+TestMemory = WorkspaceMachine.TestCase
+TestMemoryLimited = Limited.TestCase
+TestMemoryShortHistory = ShortHistory.TestCase
+TestMemoryExpiring = Expiring.TestCase
+TestMemoryTwoHandles = TwoHandles.TestCase
+TestSqlite = OnSqlite.TestCase
+TestSqliteLimited = SqliteLimited.TestCase
+TestSqliteShortHistory = SqliteShortHistory.TestCase
+TestSqliteExpiring = SqliteExpiring.TestCase
+TestSqliteTwoHandles = SqliteTwoHandles.TestCase

@@ -1,0 +1,72 @@
+"""What watching asks of a store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from crux_workspace import LocalRuntime, Workspace
+from crux_workspace import storage as storage_room
+from crux_workspace.storage import Storage
+from crux_workspace.testing import CountingRecordStore
+from tests.watch.conftest import take
+
+A = "/workspace/a.md"
+
+
+async def test_a_thousand_watchers_cost_one_question_a_poll(
+    make_ws: Callable[..., Workspace], storage: Storage, runtime: LocalRuntime
+) -> None:
+    records = CountingRecordStore(storage.records)
+    ws = make_ws(storage=storage_room.storage(records=records), runtime=runtime)
+    handles = [
+        ws.watch(poll_interval_ms=40 if number == 7 else 60_000, namespace=f"n{number % 250}")
+        for number in range(1_000)
+    ]
+    tasks = [asyncio.create_task(anext(handle)) for handle in handles]  # type: ignore[arg-type]
+    await asyncio.sleep(0.3)
+    records.reset()
+    await asyncio.sleep(0.42)
+    counts = records.counts
+    assert set(counts) == {"sequences"}
+    assert 6 <= counts["sequences"] <= 11
+    for number in range(250):
+        await ws.write(A, "x", namespace=f"n{number}")
+    async with asyncio.timeout(10):
+        events = await asyncio.gather(*tasks)
+    assert [event.namespace for event in events] == [f"n{number % 250}" for number in range(1_000)]
+    for handle in handles:
+        await handle.stop()
+    records.reset()
+    await asyncio.sleep(0.1)
+    assert not records.counts
+
+
+async def test_a_commit_is_read_once_for_all_who_watch(
+    make_ws: Callable[..., Workspace], storage: Storage, runtime: LocalRuntime
+) -> None:
+    records = CountingRecordStore(storage.records)
+    ws = make_ws(storage=storage_room.storage(records=records), runtime=runtime)
+    handles = [ws.watch(poll_interval_ms=60_000) for _ in range(50)]
+    tasks = [asyncio.create_task(anext(handle)) for handle in handles]  # type: ignore[arg-type]
+    await asyncio.sleep(0.05)
+    records.reset()
+    await ws.write(A, "x")
+    await asyncio.gather(*tasks)
+    assert records.reads <= 2  # the write's own, and the log's
+    for handle in handles:
+        await handle.stop()
+
+
+async def test_catching_up_reads_pages(
+    make_ws: Callable[..., Workspace], storage: Storage, runtime: LocalRuntime
+) -> None:
+    records = CountingRecordStore(storage.records)
+    ws = make_ws(storage=storage_room.storage(records=records), runtime=runtime)
+    for number in range(300):
+        await ws.write(A, str(number))
+    handle = ws.watch(start="oldest", limit=50)
+    records.reset()
+    await take(handle, 300)
+    assert records.reads <= 300 / 50 + 3
+    await handle.stop()
