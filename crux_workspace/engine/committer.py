@@ -29,7 +29,13 @@ from crux_workspace.errors import (
     StorageError,
     WorkspaceError,
 )
-from crux_workspace.events.log import commit_name, log_head, read_meta, sequence_of_key, time_of
+from crux_workspace.events.log import (
+    commit_name,
+    log_head,
+    read_meta,
+    sequence_of_key,
+    time_of,
+)
 from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.layout import LOG_PREFIX, META_KEY, is_log_head, log_key
 from crux_workspace.storage.records import (
@@ -211,7 +217,7 @@ class _Attempts(Generic[_T]):
             found = stale
         if self.call.prepare is None:
             raise AssertionError("a plan without preparation called it stale")
-        lock = hub_of(self.ports.records).queue(self.ports.partition, found.path)
+        lock = self.ports.hub.queue(self.ports.partition, found.path)
         async with lock:
             return await self.prepare_again(found, self.call.prepare)
 

@@ -223,7 +223,11 @@ class StagedTree(LiveTree):
             self.stale.setdefault(path, conflict_of(path, self._base.get(path), None))
             return
         self._gone[path] = None if record is None else GoneFile.of(record)
-        self.expect[gone_key(path)] = 0 if record is None else record.revision
+        self.rely(gone_key(path), 0 if record is None else record.revision)
+
+    def rely(self, key: str, revision: int) -> None:
+        """Expect a record as it was read first; what was read twice and differed is for the commit to refuse."""
+        self.expect.setdefault(key, revision)
 
     def path_of(self, key: str) -> str:
         """Return the path that a record belongs to, for a conflict's details."""

@@ -71,9 +71,9 @@ class LiveTree:
     expect: dict[str, int] = field(default_factory=dict)
     quiet: list[tuple[str, bool]] = field(default_factory=list)
     _records: dict[str, Record | None] = field(default_factory=dict)
-    _pinned: int | None = None
     looked: bool = False
     """Whether `meta` was read."""
+    _pinned: int | None = None
 
     @property
     def sequence(self) -> int:

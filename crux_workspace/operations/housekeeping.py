@@ -222,7 +222,7 @@ async def _sweep_orphans(space: Space, found: _Found, *, dry_run: bool) -> None:
     if dry_run or not orphans:
         return
     if (await ports.records.sequences([ports.partition]))[0]:
-        await _commit_upkeep(space, horizon=horizon)
+        await _move_horizon(space, horizon)
     for orphan in await _orphans(space, ports.assets, horizon):
         await _delete(ports.assets, orphan.ref)
 
@@ -309,16 +309,25 @@ async def _chunks(records: AsyncIterator[Record]) -> AsyncIterator[list[Record]]
 
 
 async def _drop_records(space: Space, rows: list[Record]) -> None:
-    await _commit_upkeep(space, deletes=[row.key for row in rows])
+    """Delete records that are nobody's file, as far as they are still the ones that were judged."""
+
+    async def plan(tree: LiveTree) -> Changeset | Finished[None]:
+        found = await tree.get([row.key for row in rows])
+        same = [
+            row.key
+            for row, now in zip(rows, found, strict=True)
+            if now is not None and now.revision == row.revision
+        ]
+        return Changeset(extra_deletes=same) if same else Finished(None)
+
+    await space.commit("gc", (), plan, lambda _: None, options=Options(), request=[])
 
 
-async def _commit_upkeep(
-    space: Space, *, deletes: list[str] | None = None, horizon: int | None = None
-) -> None:
-    """Commit a change of records that are nobody's file."""
+async def _move_horizon(space: Space, horizon: int) -> None:
+    """Let no later commit refer to an upload up to this time."""
 
     async def plan(tree: LiveTree) -> Changeset:
         await tree.get(())
-        return Changeset(extra_deletes=deletes or [], horizon=horizon)
+        return Changeset(horizon=horizon)
 
     await space.commit("gc", (), plan, lambda _: None, options=Options(), request=[])

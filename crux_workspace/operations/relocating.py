@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from crux_workspace.engine.build import Built
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
@@ -353,6 +354,11 @@ async def copy_across(
     source: Space, target: Space, places: Places, *, overwrite: bool, options: Options
 ) -> WorkspaceEntry:
     """Copy to another namespace: the bytes are put again, nothing is shared; one commit there."""
+    request = [source.ports.namespace, places.src, places.dst, overwrite]
+    recall = _recall_across(target, places.dst)
+    known = await target.remembered("copy", options=options, request=request, recall=recall)
+    if known is not None:
+        return known
     reads = source.reads()
     entry = await reads.find(places.src, bodies=True)
     if entry is not None and places.src_directory:
@@ -381,11 +387,25 @@ async def copy_across(
         raise
     plan = _CopyAcross(target, places, overwrite, options)
     plan.entries, plan.contents, plan.is_file = entries, contents, entry is not None
-    return await _commit_across(target, plan, abandon)
+    return await _commit_across(target, plan, request, abandon)
+
+
+def _recall_across(
+    target: Space, dst: str
+) -> Callable[[Reader, Op, int, int], Awaitable[WorkspaceEntry]]:
+    async def recall(_: Reader, op: Op, sequence: int, at: int) -> WorkspaceEntry:
+        if op.head is None:
+            return _directory(target, dst)
+        return target.file(Entry(dst, op.head, sequence, at))
+
+    return recall
 
 
 async def _commit_across(
-    target: Space, plan: _CopyAcross, abandon: Callable[[], Awaitable[None]]
+    target: Space,
+    plan: _CopyAcross,
+    request: list[Any],
+    abandon: Callable[[], Awaitable[None]],
 ) -> WorkspaceEntry:
     places = plan.places
 
@@ -397,20 +417,15 @@ async def _commit_across(
     def remember(built: Built, op: Op) -> None:
         op.path, op.head = places.dst, built.heads.get(places.dst)
 
-    async def recall(_: Reader, op: Op, sequence: int, at: int) -> WorkspaceEntry:
-        if op.head is None:
-            return _directory(target, places.dst)
-        return target.file(Entry(places.dst, op.head, sequence, at))
-
     return await target.commit(
         "copy",
         (places.dst,),
         plan.plan,
         finish,
         options=plan.options,
-        request=[places.src, places.dst, plan.overwrite, [c.sha256 for c in plan.contents]],
+        request=request,
         remember=remember,
-        recall=recall,
+        recall=_recall_across(target, places.dst),
         abandon=abandon,
     )
 

@@ -286,7 +286,7 @@ async def _next_above(tree: LiveTree, path: str, entry: Entry, walk: tuple[int, 
             continue
         if above is None and state.version < step:
             break
-        tree.expect[state.key] = state.revision
+        tree.rely(state.key, state.revision)
         if state.is_tombstone:
             continue
         stands_for = state.state.restored_from or state.version

@@ -115,6 +115,44 @@ class Space:
         )
         return await commit(self.ports, self.in_flight, call)
 
+    async def remembered(
+        self,
+        verb: str,
+        *,
+        options: Options,
+        request: list[Any],
+        recall: Callable[[Reader, Op, int, int], Awaitable[_T]],
+    ) -> _T | None:
+        """Return what an earlier call with this key gave; for verbs that read a lot before they plan. Cost: 1 read with a key."""
+        if options.idempotency_key is None:
+            return None
+
+        async def plan(tree: LiveTree) -> Changeset | Finished[_T | None]:
+            del tree
+            return Finished(None)
+
+        def finish(_: Done) -> _T | None:
+            return None
+
+        return await self.commit(
+            verb, (), plan, finish, options=options, request=request, recall=recall
+        )
+
+    async def remembered_file(
+        self, verb: str, path: str, *, options: Options, request: list[Any]
+    ) -> WorkspaceFile | None:
+        """Return the file that an earlier `commit_file` with this key gave."""
+        return await self.remembered(
+            verb, options=options, request=[path, *request], recall=self._recall_file(path)
+        )
+
+    def _recall_file(self, path: str) -> Callable[[Reader, Op, int, int], Awaitable[WorkspaceFile]]:
+        async def recall(_: Reader, op: Op, sequence: int, at: int) -> WorkspaceFile:
+            assert op.head is not None
+            return self.file(Entry(op.path or path, op.head, sequence, at))
+
+        return recall
+
     async def commit_file(
         self,
         verb: str,
@@ -131,10 +169,6 @@ class Space:
         def remember(built: Built, op: Op) -> None:
             op.shape, op.path, op.head = "file", path, built.heads[path]
 
-        async def recall(_: Reader, op: Op, sequence: int, at: int) -> WorkspaceFile:
-            assert op.head is not None
-            return self.file(Entry(op.path or path, op.head, sequence, at))
-
         return await self.commit(
             verb,
             (path,),
@@ -143,7 +177,7 @@ class Space:
             options=options,
             request=[path, *request],
             remember=remember,
-            recall=recall,
+            recall=self._recall_file(path),
             prepare=prepare,
             abandon=abandon,
         )

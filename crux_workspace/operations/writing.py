@@ -343,6 +343,9 @@ async def update(
     whole_number("max_attempts", max_attempts, least=1)
     if max_attempts is None:
         raise InvalidInputError("max_attempts must be a whole number of at least 1.")
+    known = await space.remembered_file("update", path, options=options, request=[])
+    if known is not None:
+        return known
     for attempt in range(1, max_attempts + 1):
         entry = await space.reads().find(path, bodies=True)
         if entry is None:
