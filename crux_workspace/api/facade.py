@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from crux_workspace.api.core import WorkspaceCore
 from crux_workspace.api.describe import describe
@@ -143,14 +143,44 @@ class Workspace(VersionMethods, WatchMethods):
 
     # -- transactions
 
+    @overload
     def transaction(
         self,
-        callback: Callable[[Transaction], _T | Awaitable[_T]] | None = None,
+        callback: None = None,
         *,
         max_attempts: int = 1,
         idempotency_key: str | None = None,
         namespace: str | None = None,
-    ) -> TransactionRequest[_T]:
+    ) -> TransactionRequest[None]: ...
+
+    @overload
+    def transaction(
+        self,
+        callback: Callable[[Transaction], Awaitable[_T]],
+        *,
+        max_attempts: int = 1,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> TransactionRequest[_T]: ...
+
+    @overload
+    def transaction(
+        self,
+        callback: Callable[[Transaction], _T],
+        *,
+        max_attempts: int = 1,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> TransactionRequest[_T]: ...
+
+    def transaction(
+        self,
+        callback: Callable[[Transaction], Any] | None = None,
+        *,
+        max_attempts: int = 1,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> TransactionRequest[Any]:
         """Make several changes one commit: ``async with ws.transaction() as tx``, or ``await ws.transaction(callback)``.
 
         The transaction reads the namespace as of its start plus its own writes. At the end all is committed, or nothing: when what

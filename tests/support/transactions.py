@@ -15,7 +15,17 @@ from crux_workspace.storage import Storage
 from crux_workspace.storage.layout import partition_name
 from tests.support.soundness import Records, check_sound
 
-__all__ = ["BIG", "Told", "check_settled", "conflict", "net", "stored_assets", "tip"]
+__all__ = [
+    "BIG",
+    "Told",
+    "check_settled",
+    "conflict",
+    "net",
+    "not_reached",
+    "stored_assets",
+    "tip",
+    "whole",
+]
 
 BIG = b"\x00binary" * 40
 """Content that goes to the asset store."""
@@ -75,3 +85,14 @@ async def check_settled(ws: Workspace, storage: Storage, clock: Any) -> Records:
     records = await check_sound(storage.records, partition_name("w", "n"))
     assert await stored_assets(storage) == records.referenced
     return records
+
+
+def not_reached(why: str) -> None:
+    """Fail: a block was entered that had to be refused."""
+    pytest.fail(why)
+
+
+def whole(value: object) -> int:
+    """Return a JSON value that has to be a whole number."""
+    assert isinstance(value, int)
+    return value

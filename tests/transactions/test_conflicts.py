@@ -14,7 +14,7 @@ from crux_workspace.storage import Storage
 from crux_workspace.storage import storage as bundle
 from crux_workspace.testing import CommitOnlyRecordStore
 from crux_workspace.testing.workspace import refused
-from tests.support.transactions import BIG, conflict, tip
+from tests.support.transactions import BIG, conflict, tip, whole
 
 A, B, C, D = "/workspace/a", "/workspace/b", "/workspace/c", "/workspace/d"
 OUT = "/outputs/out"
@@ -352,10 +352,10 @@ async def test_both_of_two_on_one_path_land_when_they_try_again(
     await ws.write(A, 0)
 
     async def add(tx: Transaction) -> int:
-        value = await tx.read_json(A) + 1
+        value = whole(await tx.read_json(A)) + 1
         await asyncio.sleep(0)
         await tx.write(A, value)
-        return int(value)
+        return value
 
     done = await asyncio.gather(*(of.transaction(add, max_attempts=20) for of in (ws, other)))
     assert sorted(done) == [1, 2]  # type: ignore[type-var]
