@@ -199,7 +199,7 @@ class SyncWorkspace(SyncReads):
             1 read, 1 commit; and 1 read for each path
 
         Example:
-            >>> with sws.transaction() as tx:
+            >>> with open_workspace_sync("memory://") as sws, sws.transaction() as tx:
             ...     tx.write("/outputs/report.md", "# Report")
         """
         inner: TransactionRequest[object] = TransactionRequest(

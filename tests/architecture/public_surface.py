@@ -46,6 +46,7 @@ def signature(call: object) -> str:
         text = str(inspect.signature(call))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return "(...)"
+    text = re.sub(r"<object object at 0x[0-9a-f]+>", "...", text)
     return re.sub(r"<(?:function|class) '?([\w.]+)'?(?: at 0x[0-9a-f]+)?>", r"\1", text)
 
 
