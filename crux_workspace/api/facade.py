@@ -18,6 +18,7 @@ from crux_workspace.api.watching import WatchMethods
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
 from crux_workspace.model.files import GcReport, NamespacePage, Usage
+from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.settings import Mount
 from crux_workspace.operations import housekeeping, reading
@@ -98,13 +99,7 @@ class Workspace(VersionMethods, WatchMethods):
         Raises:
             InvalidInputError: A blank or oversized name (``INVALID_ARGUMENT``).
         """
-        given: object = actor
-        if (
-            not isinstance(given, str)
-            or not given.strip()
-            or len(given.encode(errors="replace")) > 512
-        ):
-            raise InvalidInputError("actor must be a non-blank string of at most 512 bytes.")
+        actor = check_label("actor", actor)
         return Workspace(self._core, bound=self._runner.bound, actor=actor)
 
     def at(self, moment: int | datetime, *, namespace: str | None = None) -> WorkspaceView:
@@ -260,9 +255,7 @@ class Workspace(VersionMethods, WatchMethods):
             >>> (await ws.namespaces()).names
             ['default']
         """
-        if not isinstance(prefix, str) or "\x01" in prefix:  # type: ignore[redundant-expr]
-            raise InvalidInputError("prefix must be a string without control characters.")
-
+        check_namespace(f"{prefix}-")  # what a name may hold, its start may hold
         core = self._core
 
         async def call() -> NamespacePage:

@@ -145,6 +145,7 @@ async def prepare(
 
 async def prepare_text(ports: EnginePorts, path: str, text: str, *, mime_type: str) -> Prepared:
     """Analyse text and upload it where it is too large to stay inline."""
+    text = str.__str__(text)
     data = utf8(path, text)
     analysed = inline_text(text, data)
     return await _placed(ports, path, analysed, data, mime_type)
