@@ -6,11 +6,12 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import typer
 
-from crux_workspace.cli.cursor_file import CursorFile, OutputMark, Place
+from crux_workspace.cli.cursor_file import CursorFile, Place
 from crux_workspace.cli.feed_output import FeedOutput
 from crux_workspace.cli.output import Output, json_line, time_text
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Ending", "Keeper", "follow", "line_of"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_TICK_S = 1.0
+_LAG_S = 0.05
+_REST_S = 1.0
 
 
 class Ending:
@@ -64,14 +66,24 @@ class Ending:
 
 
 class Keeper:
-    """Keeps the cursor file in step with the output; without one it keeps nothing."""
+    """Keeps the cursor file in step with the output; without one it keeps nothing.
+
+    Where the output can be cut back, the places of lines that come close together are saved once; else each is saved at once.
+    """
 
     def __init__(self, file: CursorFile | None, output: FeedOutput) -> None:
         self._file = file
         self._output = output
         self._saved: Place | None = None
+        self._saved_at = 0.0
+        self._unsaved: Place | None = None
         self.is_settled = True
-        """All that was taken from the watch is printed and the watch knows it."""
+        """The watch was asked for the next event: its cursor covers all that was printed."""
+
+    @property
+    def patience_s(self) -> float:
+        """How long to wait for an event until `rest` should be called."""
+        return _LAG_S if self._unsaved is not None else _REST_S
 
     def resume(self) -> tuple[str | None, bool]:
         """Return the cursor to go on from, if any, and whether the output could be brought to where it was then."""
@@ -80,28 +92,33 @@ class Keeper:
             return None, True
         return self._saved.cursor, self._output.cut_back(self._saved.output)
 
-    def printed(self, cursor: str) -> None:
-        """A line was printed; `cursor` is the place behind it."""
-        if self._file is not None:
-            self._output.settle()
-            self._save(cursor, self._output.mark())
-
     def begin(self, watch: WatchHandle) -> None:
         """The watch knows where it begins; from now on nothing may be lost."""
-        if self._file is not None and watch.cursor is not None:
-            self._save(watch.cursor, self._output.mark())
+        if watch.cursor is not None:
+            self._save(Place(cursor=watch.cursor, output=self._output.mark()))
 
-    def passed(self, watch: WatchHandle) -> None:
-        """Save how far the watch has come without a line to print."""
-        saved = self._saved
-        if self.is_settled and saved is not None and watch.cursor not in (None, saved.cursor):
-            assert watch.cursor is not None
-            self._save(watch.cursor, saved.output)
+    def printed(self, cursor: str) -> None:
+        """A line was printed; `cursor` is the place behind it."""
+        self._unsaved = Place(cursor=cursor, output=self._output.mark())
+        if not self._output.is_file or monotonic() - self._saved_at > _LAG_S:
+            self._save(self._unsaved)
 
-    def _save(self, cursor: str, output: OutputMark | None) -> None:
-        assert self._file is not None
-        self._saved = Place(cursor=cursor, output=output)
-        self._file.save(self._saved)
+    def rest(self, watch: WatchHandle) -> None:
+        """Save how far it has come, in what it does not print too."""
+        if self._unsaved is not None:
+            self._save(self._unsaved)
+        cursor, saved = watch.cursor, self._saved
+        if self.is_settled and saved is not None and cursor not in (None, saved.cursor):
+            assert cursor is not None
+            self._save(Place(cursor=cursor, output=saved.output))
+
+    def _save(self, place: Place) -> None:
+        self._unsaved = None
+        if self._file is None:
+            return
+        self._output.settle()
+        self._file.save(place)
+        self._saved, self._saved_at = place, monotonic()
 
 
 async def follow(
@@ -110,11 +127,9 @@ async def follow(
     """Print events, each line before its place is saved, until there were `limit` of them or the watch ends."""
     keeper.begin(watch)
     count = 0
-    ticking = asyncio.create_task(_tick(watch, keeper))
     try:
         while limit is None or count < limit:
-            keeper.is_settled = True  # asking for the next event settles the one before
-            event = await anext(watch, None)
+            event = await _next(watch, keeper)
             if event is None:
                 return
             keeper.is_settled = False
@@ -123,8 +138,25 @@ async def follow(
             keeper.printed(event.cursor)
             count += 1
     finally:
-        ticking.cancel()
-        keeper.passed(watch)
+        keeper.rest(watch)
+
+
+async def _next(watch: WatchHandle, keeper: Keeper) -> WorkspaceChangeEvent | None:
+    """Wait for an event, resting meanwhile; a cancelled wait loses none."""
+
+    async def ask() -> WorkspaceChangeEvent | None:
+        keeper.is_settled = True
+        return await anext(watch, None)
+
+    asked = asyncio.create_task(ask())
+    try:
+        while not (await asyncio.wait({asked}, timeout=keeper.patience_s))[0]:
+            keeper.rest(watch)
+    finally:
+        if not asked.done():
+            asked.cancel()
+            await asyncio.wait({asked})
+    return asked.result()
 
 
 def line_of(event: WorkspaceChangeEvent, *, as_json: bool) -> bytes:
@@ -142,10 +174,3 @@ def line_of(event: WorkspaceChangeEvent, *, as_json: bool) -> bytes:
         event.cursor,
     )
     return ("\t".join(cells) + "\n").encode(errors="backslashreplace")
-
-
-async def _tick(watch: WatchHandle, keeper: Keeper) -> None:
-    """Save now and then how far the watch has come in what it does not print."""
-    while True:
-        await asyncio.sleep(_TICK_S)
-        keeper.passed(watch)
