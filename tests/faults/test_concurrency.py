@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import pytest
@@ -125,24 +125,25 @@ async def _mixed(ws: Workspace, chance: random.Random, rounds: int) -> set[str]:
     paths = ["/workspace/a.md", "/workspace/b.bin", "/workspace/d/x.txt", "/workspace/m"]
     commits: set[str] = set()
     for _ in range(rounds):
-        path, other = chance.choice(paths), chance.choice(paths)
-        call: Awaitable[Any] = chance.choice(
-            [
-                lambda: ws.write(path, "w" * chance.randrange(400)),
-                lambda: ws.append(path, "a"),
-                lambda: ws.rename(path, other, overwrite=True),
-                lambda: ws.copy(path, other, overwrite=True),
-                lambda: ws.undo(path),
-                lambda: ws.finalize(path),
-                lambda: ws.delete("/workspace/d", recursive=True),
-                lambda: ws.write("/workspace/d/x.txt", b"binary"),
-            ]
-        )()
         with contextlib.suppress(WorkspaceError):
-            result = await call
+            result = await _something(ws, chance, chance.choice(paths), chance.choice(paths))
             if isinstance(result, WorkspaceFile):
                 commits.add(result.commit)
     return commits
+
+
+async def _something(ws: Workspace, chance: random.Random, path: str, other: str) -> Any:
+    calls: list[Callable[[], Awaitable[Any]]] = [
+        lambda: ws.write(path, "w" * chance.randrange(400)),
+        lambda: ws.append(path, "a"),
+        lambda: ws.rename(path, other, overwrite=True),
+        lambda: ws.copy(path, other, overwrite=True),
+        lambda: ws.undo(path),
+        lambda: ws.finalize(path),
+        lambda: ws.delete("/workspace/d", recursive=True),
+        lambda: ws.write("/workspace/d/x.txt", b"binary"),
+    ]
+    return await chance.choice(calls)()
 
 
 async def _check_views(ws: Workspace, log: list[Any]) -> None:
