@@ -403,7 +403,8 @@ class _Attempts(Generic[_T]):
         if self.swept or self.call.sweep is None:
             return False
         self.swept = True
-        return await self.call.sweep() > 0
+        await self.call.sweep()
+        return True  # also when another call swept first: only trying again tells
 
     def over_quota(self, exceeded: CeilingExceeded) -> LimitExceededError:
         names = {"live_bytes": "max_namespace_bytes", "live_files": "max_files"}
