@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -265,6 +266,8 @@ async def test_a_place_inside_a_commit_that_is_trimmed_is_a_gap(
     async with ws.watch() as handle:
         await ws.move("/workspace/in", "/outputs/in")
         inside = (await take(handle, 1))[0].cursor
+    del handle  # and with it the ring, which still has the rest of the commit
+    gc.collect()
     clock.advance(2_000)
     await ws.write(A, "x")
     await ws.gc(dry_run=False)
