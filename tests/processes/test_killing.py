@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -57,7 +57,7 @@ async def test_a_killed_writer_of_transactions_loses_and_tears_nothing(
     for _ in range(rounds):
         worker = waiting
         told = [worker.first()]
-        time.sleep(chance.uniform(0, 0.05))
+        await asyncio.sleep(chance.uniform(0, 0.05))
         told += worker.kill()
         done = await _check(path, url, [told[-1][0], told[-1][1]], done)
         waiting = crew.start(WRITER, url, done)
