@@ -106,10 +106,7 @@ async def test_what_thirty_two_writers_leave_adds_up(stage: Stage) -> None:
     trial = await stage.trial()
     many = handles(trial, 4)
     rounds = 3 if stage.kind == "commit only" else 8
-    done, refused = await outcomes(
-        _mixed(many[n % 4], random.Random(n), rounds)
-        for n in range(32)  # noqa: S311
-    )
+    done, refused = await outcomes(_mixed(many[n % 4], random.Random(n), rounds) for n in range(32))
     assert not refused
     records = await trial.check()
     assert await trial.stored() >= records.referenced
