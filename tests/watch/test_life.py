@@ -384,3 +384,25 @@ async def test_a_given_runtime_is_not_closed(runtime: LocalRuntime) -> None:
     async with open_workspace("memory://", runtime=runtime) as ws:
         await ws.write(A, "x")
     assert not runtime.closed
+
+
+def test_a_commit_on_another_loop_wakes_the_watcher() -> None:
+    """One store object, two loops in two threads: word of the commit crosses over."""
+    store = memory_storage()
+
+    async def write() -> None:
+        async with workspace(id="w", namespace="n", storage=store) as ws:
+            await ws.write(A, "x")
+
+    async def follow() -> None:
+        async with (
+            local_runtime() as runtime,
+            workspace(id="w", namespace="n", storage=store, runtime=runtime) as ws,
+            ws.watch(poll_interval_ms=60_000) as handle,
+        ):
+            waiting = asyncio.create_task(take(handle, 1))
+            await asyncio.sleep(0.01)
+            await asyncio.to_thread(lambda: asyncio.run(write()))
+            await waiting
+
+    asyncio.run(follow())
