@@ -359,7 +359,7 @@ def test_ten_kills_of_the_watcher_lose_and_repeat_nothing(cws: Any, shell: Shell
         [sys.executable, "-c", WRITER, str(commits), str(files)], cwd=cws.folder, env=environment
     )
     command = ["watch", "--json", "--from", "oldest", "--cursor-file", "c"]
-    chance = random.Random(11)  # noqa: S311 - repeatable
+    chance = random.Random(11)
     path = cws.folder / "out"
     path.touch()
     inside = 0

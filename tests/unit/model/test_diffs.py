@@ -103,7 +103,7 @@ def test_patch_accepts(tmp_path: Path, case: str, context_lines: int) -> None:
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="needs the patch program")
 def test_patch_accepts_whatever_changed(tmp_path: Path) -> None:
-    rng = random.Random(11)  # noqa: S311 - test data
+    rng = random.Random(11)
     lines = ["a\n", "b\n", "\n", "a\r\n", "c\r\n", "d\r\r\n", "\x0c\n"]
     for _ in range(60):
         old = "".join(rng.choices(lines, k=rng.randrange(15)))
@@ -166,7 +166,7 @@ def test_large_context_covers_the_file_once() -> None:
 
 
 def test_twenty_thousand_lines_take_little_time() -> None:
-    rng = random.Random(5)  # noqa: S311 - test data
+    rng = random.Random(5)
     lines = [f"{rng.choice(['    return value', '', f'line {i}'])}\n" for i in range(20_000)]
     new = [line if rng.random() > 0.05 else f"changed {rng.random()}\n" for line in lines]
     started = time.perf_counter()
