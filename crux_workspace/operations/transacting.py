@@ -39,7 +39,6 @@ from crux_workspace.storage.layout import (
     META_KEY,
     is_log_head,
     log_key,
-    quiet_violation,
     subtree_range,
 )
 from crux_workspace.storage.records import Reader
@@ -205,7 +204,6 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
             live.adopt(live.meta, tree.expect, tree.quiet)
         else:
             live.adopt(tree.meta, tree.expect, tree.quiet)
-        live.pin(tree.sequence)
         return changes
 
     async def recall(_: Reader, op: Op, sequence: int, at: int) -> Applied:
@@ -291,7 +289,7 @@ async def _heard(live: LiveTree, tree: StagedTree) -> list[dict[str, object]]:
             break
         head = log_head(record)
         for change in await commit_changes(live.reader, record, head):
-            if quiet_violation([change], tree.quiet) is not None:
+            if tree.hears(change):
                 conflict = conflict_of(change.path, None, None)
                 conflict["base_version"] = change.previous_version
                 conflict["current_version"] = change.version
