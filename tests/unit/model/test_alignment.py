@@ -98,7 +98,7 @@ SHAPES: dict[str, Callable[[random.Random], tuple[list[int], list[int]]]] = {
 def test_twenty_thousand_items_take_little_time(shape: str) -> None:
     rng = random.Random(7)
     old, new = SHAPES[shape](rng)
-    started = time.perf_counter()
+    started = time.process_time()
     alignment.changed_regions(old, new)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     check_correct(old, new)
