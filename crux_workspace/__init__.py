@@ -8,6 +8,7 @@ from crux_workspace.api.facade import Workspace
 from crux_workspace.api.factory import open_workspace, open_workspace_sync, workspace
 from crux_workspace.api.runtimes import configure, local_runtime
 from crux_workspace.api.sync_facade import SyncView, SyncWorkspace
+from crux_workspace.api.sync_transaction import SyncTransaction
 from crux_workspace.api.sync_watch import SyncWatchHandle
 from crux_workspace.api.transaction import Transaction
 from crux_workspace.api.view import WorkspaceView
@@ -63,6 +64,7 @@ __all__ = [
     "NamespaceRequest",
     "Replayed",
     "Retention",
+    "SyncTransaction",
     "SyncView",
     "SyncWatchHandle",
     "SyncWorkspace",

@@ -32,7 +32,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from crux_workspace import Limits, Workspace, workspace
+from crux_workspace import Limits, Workspace, local_runtime, workspace
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.storage import Storage
 from storage_adapters import open_storage
@@ -442,6 +442,82 @@ async def publish(stage: Stage) -> None:
     )
 
 
+class ChangedMind(Exception):
+    """Raised inside a transaction, to see what becomes of it."""
+
+
+async def commit_together(stage: Stage) -> None:
+    """Several calls are one commit, or nothing."""
+    proof, ws = stage.proof, stage.ws
+    before = await tree_of(ws)
+    sequence = (await ws.log(limit=1))[0].sequence
+    async with ws.transaction() as tx:
+        for number in range(50):
+            await tx.write(f"/workspace/batch/{number:02}.md", f"{number}")
+        await tx.rename("/workspace/batch/00.md", "/workspace/batch/first.md")
+        await tx.delete("/workspace/batch/01.md")
+        proof.check("it sees its own changes", await tx.exists("/workspace/batch/first.md"))
+        proof.check("nobody else does", await tree_of(ws) == before)
+    (entry,) = await ws.log(limit=1)
+    proof.check(
+        "52 calls are one commit",
+        entry.sequence == sequence + 1 and len(entry.changes) == 49,
+        f"({len(entry.changes)} changes, commit {entry.sequence})",
+    )
+    after = await tree_of(ws)
+    try:
+        async with ws.transaction() as tx:
+            await tx.delete("/workspace/batch", recursive=True)
+            raise ChangedMind
+    except ChangedMind:
+        proof.check("an exception discards everything", await tree_of(ws) == after)
+
+    async def too_late() -> None:
+        async with ws.transaction() as tx:
+            found = await tx.list("/workspace/batch")
+            await tx.write("/workspace/count.txt", str(len(found.entries)))
+            await ws.write("/workspace/batch/phantom.md", "it was not there when you looked")
+
+    await proof.refused(
+        "a transaction is refused when what it listed changed",
+        ErrorCode.TRANSACTION_CONFLICT,
+        too_late(),
+    )
+    proof.check("and nothing of it is there", not await ws.exists("/workspace/count.txt"))
+    proof.fact(f"{len(entry.changes)} files in one commit")
+
+
+async def follow(stage: Stage) -> None:
+    """A watcher sees every change once, in order, and goes on where it stopped."""
+    proof, ws = stage.proof, stage.ws
+    here = await ws.cursor()
+    await ws.write("/workspace/seen/a.md", "a")
+    await ws.rename("/workspace/seen/a.md", "/workspace/seen/b.md")
+    await ws.append("/workspace/seen/b.md", "b")
+    await ws.delete("/workspace/seen/b.md")
+    expected = ["create", "rename", "update", "delete"]
+    async with ws.watch("/workspace/seen", recursive=True, cursor=here) as events:
+        seen = [await anext(events) for _ in expected]
+    proof.check(
+        "from a cursor on it sees every change in order",
+        [event.type for event in seen] == expected,
+        f"({', '.join(event.type for event in seen)})",
+    )
+    async with ws.watch("/workspace/seen", recursive=True, cursor=seen[1].cursor) as events:
+        rest = [await anext(events) for _ in expected[2:]]
+    proof.check("resumed in the middle it sees exactly the rest", rest == seen[2:])
+    async with ws.watch("/outputs/live", recursive=True, poll_interval_ms=50) as events:
+        start = time.perf_counter()
+        await ws.write("/outputs/live/here.md", "from this process")
+        first = await anext(events)
+        near = time.perf_counter() - start
+        await asyncio.to_thread(_command, stage, "write", "/outputs/live/there.md", "hello")
+        second = await anext(events)
+    proof.check("a change of this process wakes it", first.path == "/outputs/live/here.md")
+    proof.check("so does one of another process", second.path == "/outputs/live/there.md")
+    proof.fact(f"{near * 1000:.1f} ms from a call to its event")
+
+
 async def respect_limits(stage: Stage) -> None:
     """A quota refuses what would exceed it, and nothing else."""
     proof = stage.proof
@@ -658,6 +734,8 @@ PARTS: tuple[tuple[str, Callable[[Stage], Awaitable[None]]], ...] = (
     ("Edits, history, undo", edit_and_look_back),
     ("Conflicts", refuse_what_is_stale),
     ("Artifacts", publish),
+    ("Transactions", commit_together),
+    ("Watching", follow),
     ("Limits", respect_limits),
     ("Moving and deleting", move_and_bring_back),
     ("The past", look_at_the_past),
@@ -673,19 +751,22 @@ async def demonstrate(folder: Path) -> int:
     """Run every part; return how many checks failed."""
     proof = Proof()
     storage = await open_storage(f"sqlite:///{folder / 'demo.db'}")
-    ws = workspace(id="demo", namespace="demo", storage=storage)
+    runtime = local_runtime()
+    ws = workspace(id="demo", namespace="demo", storage=storage, runtime=runtime)
     stage = Stage(proof, folder, storage, ws)
     for title, part in PARTS:
         proof.begin(title)
         start = time.perf_counter()
         try:
-            await part(stage)
+            async with asyncio.timeout(120):
+                await part(stage)
         except Exception:
             trace = io.StringIO()
             traceback.print_exc(file=trace)
             proof.check("the part ran to its end", False, trace.getvalue())
         proof.sections[-1].seconds = time.perf_counter() - start
     await ws.aclose()
+    await runtime.aclose()
     await storage.aclose()
     proof.summary()
     return proof.failures

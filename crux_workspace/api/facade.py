@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from crux_workspace.api.core import WorkspaceCore
 from crux_workspace.api.describe import describe
@@ -18,6 +18,7 @@ from crux_workspace.api.watching import WatchMethods
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
 from crux_workspace.model.files import GcReport, NamespacePage, Usage
+from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.settings import Mount
 from crux_workspace.operations import housekeeping, reading
@@ -98,13 +99,7 @@ class Workspace(VersionMethods, WatchMethods):
         Raises:
             InvalidInputError: A blank or oversized name (``INVALID_ARGUMENT``).
         """
-        given: object = actor
-        if (
-            not isinstance(given, str)
-            or not given.strip()
-            or len(given.encode(errors="replace")) > 512
-        ):
-            raise InvalidInputError("actor must be a non-blank string of at most 512 bytes.")
+        actor = check_label("actor", actor)
         return Workspace(self._core, bound=self._runner.bound, actor=actor)
 
     def at(self, moment: int | datetime, *, namespace: str | None = None) -> WorkspaceView:
@@ -143,14 +138,44 @@ class Workspace(VersionMethods, WatchMethods):
 
     # -- transactions
 
+    @overload
     def transaction(
         self,
-        callback: Callable[[Transaction], _T | Awaitable[_T]] | None = None,
+        callback: None = None,
         *,
         max_attempts: int = 1,
         idempotency_key: str | None = None,
         namespace: str | None = None,
-    ) -> TransactionRequest[_T]:
+    ) -> TransactionRequest[None]: ...
+
+    @overload
+    def transaction(
+        self,
+        callback: Callable[[Transaction], Awaitable[_T]],
+        *,
+        max_attempts: int = 1,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> TransactionRequest[_T]: ...
+
+    @overload
+    def transaction(
+        self,
+        callback: Callable[[Transaction], _T],
+        *,
+        max_attempts: int = 1,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> TransactionRequest[_T]: ...
+
+    def transaction(
+        self,
+        callback: Callable[[Transaction], Any] | None = None,
+        *,
+        max_attempts: int = 1,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> TransactionRequest[Any]:
         """Make several changes one commit: ``async with ws.transaction() as tx``, or ``await ws.transaction(callback)``.
 
         The transaction reads the namespace as of its start plus its own writes. At the end all is committed, or nothing: when what
@@ -230,9 +255,7 @@ class Workspace(VersionMethods, WatchMethods):
             >>> (await ws.namespaces()).names
             ['default']
         """
-        if not isinstance(prefix, str) or "\x01" in prefix:  # type: ignore[redundant-expr]
-            raise InvalidInputError("prefix must be a string without control characters.")
-
+        check_namespace(f"{prefix}-")  # what a name may hold, its start may hold
         core = self._core
 
         async def call() -> NamespacePage:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
+from crux_workspace.api.blocking import Blocking, SyncReads, method
 from crux_workspace.api.facade import Workspace
-from crux_workspace.api.reading import ReadMethods
+from crux_workspace.api.sync_transaction import SyncTransaction, SyncTransactionRequest
 from crux_workspace.api.sync_watch import SyncWatchHandle
+from crux_workspace.api.transaction import TransactionRequest
 from crux_workspace.api.view import WorkspaceView
-from crux_workspace.errors import ErrorCode, StateError
 from crux_workspace.events.watching import WatchHandle
 from crux_workspace.model.settings import Mount
+from crux_workspace.model.transactions import Replayed
 
 __all__ = ["SyncView", "SyncWorkspace"]
 
@@ -47,84 +49,13 @@ class LoopThread:
         self.loop.close()
 
 
-class _Blocking:
-    """Runs coroutines on a loop that another thread drives."""
-
-    _target: Any
-    _loop: asyncio.AbstractEventLoop
-
-    def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is self._loop:
-            work.close()
-            raise StateError(
-                "A blocking call on the thread of the workspace's own loop would wait for itself; await the workspace instead.",
-                code=ErrorCode.WRONG_THREAD,
-            )
-        if self._loop.is_closed():
-            work.close()
-            raise StateError(
-                "The event loop of this workspace is closed.", code=ErrorCode.WORKSPACE_CLOSED
-            )
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def _iterate(self, items: AsyncIterator[_T]) -> Iterator[_T]:
-        end = object()
-
-        async def step() -> object:
-            return await anext(items, end)
-
-        async def stop() -> None:
-            close = getattr(items, "aclose", None)
-            if close is not None:
-                await close()
-
-        try:
-            while (item := self._wait(step())) is not end:
-                yield item  # type: ignore[misc]
-        finally:
-            self._wait(stop())
-
-
-def _method(
-    of: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]],
-) -> Callable[Concatenate[Any, _P], _T]:
-    """Make the blocking form of an async method."""
-
-    @functools.wraps(of)
-    def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return self._wait(of(self._target, *args, **kwargs))
-
-    return call
-
-
-def _iterator(
-    of: Callable[Concatenate[Any, _P], AsyncIterator[_T]],
-) -> Callable[Concatenate[Any, _P], Iterator[_T]]:
-    """Make the plain iterator of an async one."""
-
-    @functools.wraps(of)
-    def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
-        return self._iterate(of(self._target, *args, **kwargs))
-
-    return call
-
-
 def _watcher(
     of: Callable[Concatenate[Any, _P], WatchHandle],
 ) -> Callable[Concatenate[Any, _P], SyncWatchHandle]:
     """Make the blocking form of a method that begins a watch."""
 
     @functools.wraps(of)
-    def call(self: _Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> SyncWatchHandle:
+    def call(self: Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> SyncWatchHandle:
         async def begin() -> WatchHandle:
             return of(self._target, *args, **kwargs)
 
@@ -133,23 +64,7 @@ def _watcher(
     return call
 
 
-class _SyncReads(_Blocking):
-    list = _method(ReadMethods.list)
-    walk = _iterator(ReadMethods.walk)
-    read = _method(ReadMethods.read)
-    read_text = _method(ReadMethods.read_text)
-    read_bytes = _method(ReadMethods.read_bytes)
-    read_json = _method(ReadMethods.read_json)
-    read_many = _method(ReadMethods.read_many)
-    stream = _iterator(ReadMethods.stream)
-    exists = _method(ReadMethods.exists)
-    is_dir = _method(ReadMethods.is_dir)
-    stat = _method(ReadMethods.stat)
-    grep = _method(ReadMethods.grep)
-    artifacts = _method(ReadMethods.artifacts)
-
-
-class SyncView(_SyncReads):
+class SyncView(SyncReads):
     """The blocking form of a view of the past."""
 
     def __init__(self, view: WorkspaceView, loop: asyncio.AbstractEventLoop) -> None:
@@ -160,7 +75,7 @@ class SyncView(_SyncReads):
         return f"Sync{self._target!r}"
 
 
-class SyncWorkspace(_SyncReads):
+class SyncWorkspace(SyncReads):
     """A workspace for blocking code: the same method names, `stream`, `walk` and `watch` as plain iterators.
 
     Calls may come from any thread but the one that drives the workspace's loop (``WRONG_THREAD``).
@@ -180,30 +95,30 @@ class SyncWorkspace(_SyncReads):
     def __repr__(self) -> str:
         return f"Sync{self._target!r}"
 
-    write = _method(Workspace.write)
-    edit = _method(Workspace.edit)
-    append = _method(Workspace.append)
-    update = _method(Workspace.update)
-    set = _method(Workspace.set)
-    rename = _method(Workspace.rename)
-    move = _method(Workspace.move)
-    copy = _method(Workspace.copy)
-    delete = _method(Workspace.delete)
-    history = _method(Workspace.history)
-    diff = _method(Workspace.diff)
-    undo = _method(Workspace.undo)
-    redo = _method(Workspace.redo)
-    finalize = _method(Workspace.finalize)
-    withdraw = _method(Workspace.withdraw)
-    resolve = _method(Workspace.resolve)
-    log = _method(Workspace.log)
-    undo_commit = _method(Workspace.undo_commit)
+    write = method(Workspace.write)
+    edit = method(Workspace.edit)
+    append = method(Workspace.append)
+    update = method(Workspace.update)
+    set = method(Workspace.set)
+    rename = method(Workspace.rename)
+    move = method(Workspace.move)
+    copy = method(Workspace.copy)
+    delete = method(Workspace.delete)
+    history = method(Workspace.history)
+    diff = method(Workspace.diff)
+    undo = method(Workspace.undo)
+    redo = method(Workspace.redo)
+    finalize = method(Workspace.finalize)
+    withdraw = method(Workspace.withdraw)
+    resolve = method(Workspace.resolve)
+    log = method(Workspace.log)
+    undo_commit = method(Workspace.undo_commit)
     watch = _watcher(Workspace.watch)
-    cursor = _method(Workspace.cursor)
-    usage = _method(Workspace.usage)
-    namespaces = _method(Workspace.namespaces)
-    drop_namespace = _method(Workspace.drop_namespace)
-    gc = _method(Workspace.gc)
+    cursor = method(Workspace.cursor)
+    usage = method(Workspace.usage)
+    namespaces = method(Workspace.namespaces)
+    drop_namespace = method(Workspace.drop_namespace)
+    gc = method(Workspace.gc)
 
     @property
     def id(self) -> str:
@@ -235,6 +150,63 @@ class SyncWorkspace(_SyncReads):
     def at(self, moment: int | datetime, *, namespace: str | None = None) -> SyncView:
         """Return a read-only view of the tree as of a commit."""
         return SyncView(self._target.at(moment, namespace=namespace), self._loop)
+
+    @overload
+    def transaction(
+        self,
+        callback: None = None,
+        *,
+        max_attempts: int = 1,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> SyncTransactionRequest: ...
+
+    @overload
+    def transaction(
+        self,
+        callback: Callable[[SyncTransaction], _T],
+        *,
+        max_attempts: int = 1,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> _T | Replayed: ...
+
+    def transaction(
+        self,
+        callback: Callable[[SyncTransaction], _T] | None = None,
+        *,
+        max_attempts: int = 1,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> SyncTransactionRequest | _T | Replayed:
+        """Make several changes one commit: ``with sws.transaction() as tx``, or ``sws.transaction(callback)``.
+
+        Args:
+            callback: A plain function; gets the transaction, on the caller's own thread. Its result is the result.
+            max_attempts: How often to run the callback when it meets a conflict.
+            idempotency_key: A transaction with a known key applies nothing; kept 24 h.
+            namespace: Use this namespace instead of the workspace's own.
+
+        Returns:
+            What to enter; with a callback its result, or `Replayed` for a known key.
+
+        Raises:
+            ConflictError: Something it read or wrote changed (``TRANSACTION_CONFLICT``).
+            StateError: Use after the end, or on the thread of the workspace's loop (``TRANSACTION_CLOSED``, ``WRONG_THREAD``).
+            LimitExceededError: A limit refuses the final state (``QUOTA_EXCEEDED``, ``COMMIT_TOO_LARGE``).
+
+        Cost:
+            1 read, 1 commit; and 1 read for each path
+
+        Example:
+            >>> with open_workspace_sync("memory://") as sws, sws.transaction() as tx:
+            ...     tx.write("/outputs/report.md", "# Report")
+        """
+        inner: TransactionRequest[object] = TransactionRequest(
+            self._target._runner, None, max_attempts, idempotency_key, namespace
+        )
+        request = SyncTransactionRequest(inner, self._loop)
+        return request if callback is None else request.run(callback)
 
     def close(self) -> None:
         """Close the workspace, and the loop if it was made for it; idempotent."""

@@ -7,7 +7,7 @@ import inspect
 import random
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from crux_workspace.api.publishing import PublishMethods
 from crux_workspace.api.reading import PathLike
@@ -60,13 +60,14 @@ class Transaction(PublishMethods):
     commit yet. Use after the end is ``TRANSACTION_CLOSED``.
     """
 
+    replayed: Replayed | None = None
+    """Set when the idempotency key was known: nothing was applied, this is what its commit was."""
+    committed: Replayed | None = None
+    """The commit, once there is one."""
+
     def __init__(self, runner: _StagedRunner) -> None:
         self._runner = runner
         self._staged = runner.staged
-        self.replayed: Replayed | None = None
-        """Set when the idempotency key was known: nothing was applied, this is what its commit was."""
-        self.committed: Replayed | None = None
-        """The commit, once there is one."""
 
     def __repr__(self) -> str:
         state = "open" if self._staged.open else "ended"
@@ -154,6 +155,16 @@ class Transaction(PublishMethods):
             namespace=namespace,
         )
 
+    def transaction(self, *_: object, **__: object) -> NoReturn:
+        """Refuse: a transaction does not hold another one.
+
+        Raises:
+            InvalidInputError: Always (``INVALID_ARGUMENT``).
+        """
+        raise InvalidInputError(
+            "A transaction cannot hold another one; go on with this one, or begin the other on the workspace.",
+        )
+
     async def _commit(self, idempotency_key: str | None) -> None:
         done = await transacting.apply(self._staged, idempotency_key)
         if done is None:
@@ -178,6 +189,8 @@ class TransactionRequest(Generic[_T]):
         namespace: str | None,
     ) -> None:
         whole_number("max_attempts", max_attempts, least=1)
+        if max_attempts is None:
+            raise InvalidInputError("max_attempts must be a whole number of at least 1.")
         Options(idempotency_key)
         self._runner = runner
         self._callback = callback
@@ -186,7 +199,9 @@ class TransactionRequest(Generic[_T]):
         self._namespace = namespace
         self._tx: Transaction | None = None
 
-    async def _begin(self) -> Transaction | Replayed:
+    async def begin(self) -> Transaction | Replayed:
+        """Begin, or answer a known key."""
+
         async def call(space: Space) -> StagedSpace | Replayed:
             return await transacting.begin(space, self._key)
 
@@ -203,11 +218,11 @@ class TransactionRequest(Generic[_T]):
                 "The transaction was entered before; begin another one.",
                 code=ErrorCode.TRANSACTION_CLOSED,
             )
-        begun = await self._begin()
+        begun = await self.begin()
         if isinstance(begun, Replayed):
             fresh = await TransactionRequest[_T](
                 self._runner, None, 1, None, self._namespace
-            )._begin()
+            ).begin()
             assert isinstance(fresh, Transaction)
             fresh.replayed = begun
             begun = fresh
@@ -221,21 +236,26 @@ class TransactionRequest(Generic[_T]):
         trace: TracebackType | None,
     ) -> None:
         assert self._tx is not None
-        await self._end(self._tx, failed=error is not None)
+        await self.end(self._tx, failed=error is not None)
 
-    async def _end(self, tx: Transaction, *, failed: bool) -> None:
+    async def end(self, tx: Transaction, *, failed: bool) -> None:
+        """Commit, or when something failed or the key was known, drop what was staged."""
         if failed or tx.replayed is not None:
             await tx._rollback()
             return
 
+        handed_over = False
+
         async def call() -> None:
+            nonlocal handed_over
+            handed_over = True
             await tx._commit(self._key)
 
         try:
             await self._runner.run_unbound("transaction", call)
-        except BaseException:
-            tx._staged.open = False
-            raise
+        finally:
+            if not handed_over:
+                await tx._rollback()
 
     def __await__(self) -> Generator[Any, None, _T | Replayed]:
         return self._run().__await__()
@@ -249,16 +269,19 @@ class TransactionRequest(Generic[_T]):
             try:
                 return await self._attempt(self._callback)
             except ConflictError as conflict:
-                last = attempt == self._max_attempts
-                if conflict.code != ErrorCode.TRANSACTION_CONFLICT or last:
-                    raise
-                await asyncio.sleep(random.uniform(0, _PAUSE_S * 2**attempt))  # noqa: S311 - jitter
+                await self.pause(conflict, attempt)
         raise AssertionError("unreachable")
+
+    async def pause(self, conflict: ConflictError, attempt: int) -> None:
+        """Wait before the next attempt; when there is to be none, raise the conflict."""
+        if conflict.code != ErrorCode.TRANSACTION_CONFLICT or attempt >= self._max_attempts:
+            raise conflict
+        await asyncio.sleep(random.uniform(0, _PAUSE_S * 2 ** min(attempt, 6)))  # noqa: S311 - jitter
 
     async def _attempt(
         self, callback: Callable[[Transaction], _T | Awaitable[_T]]
     ) -> _T | Replayed:
-        tx = await self._begin()
+        tx = await self.begin()
         if isinstance(tx, Replayed):
             return tx
         try:
@@ -268,5 +291,5 @@ class TransactionRequest(Generic[_T]):
         except BaseException:
             await tx._rollback()
             raise
-        await self._end(tx, failed=False)
+        await self.end(tx, failed=False)
         return result if tx.replayed is None else tx.replayed

@@ -52,12 +52,13 @@ class WatchMethods:
 
         Args:
             path: What to watch; None is the whole tree. A path matches exactly. A rename matches by either end.
-            recursive: Everything below the path matches too; by default only for the whole tree.
+            recursive: Everything below the path matches too; by default only for the whole tree. False with the root stands for the
+                files right below it.
             cursor: Go on from here: an event's `cursor`, `WatchHandle.cursor`, `CommitEntry.cursor` or `cursor()`.
             start: Without a cursor begin at the log's end (``tail``) or at the oldest commit that is left (``oldest``).
             poll_interval_ms: How often the store is asked for commits of other processes. One question serves all watches of a
                 runtime on one store, as often as the most impatient one wants.
-            limit: Most commits read from the store at once.
+            limit: Most commits read from the store at once, at most 1,000.
             on_error: Called with a `WatchError` for each failure; sync or async.
             namespace: Use this namespace instead of the workspace's own.
 

@@ -467,7 +467,8 @@ class WriteMethods(ReadMethods):
         """Delete a file, or everything below a directory; what is not there is no error.
 
         A deletion is a tombstone version: `undo` brings the file back, its history stays readable. `purge` erases all versions and
-        assets for good, also of a deleted file; it returns when all is gone, and a crash in between is taken up by `gc`.
+        assets for good, also of a deleted file, and what a rename overwrote at the path; its name leaves old log entries, and remembered
+        results of idempotent calls on it are forgotten. It returns when all is gone; a crash in between is taken up by `gc`.
 
         Args:
             path: A file or a directory.

@@ -11,7 +11,7 @@ from typing import Any
 
 from crux_workspace.errors import WorkspaceError
 
-__all__ = ["Output", "time_text", "visible"]
+__all__ = ["Output", "json_line", "time_text", "visible"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PYTHON_FLAG = re.compile(r"\b([a-z_]+)=True\b")
@@ -28,6 +28,11 @@ def time_text(at: int) -> str:
 def visible(text: str) -> str:
     """Return text whose control characters cannot drive a terminal; tabs and newlines stay."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def json_line(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+    """Return a value as one line of JSON."""
+    return _dumps(value, indented=False)
 
 
 class Output:
@@ -53,6 +58,10 @@ class Output:
     def json(self, value: Any) -> None:  # noqa: ANN401 - any JSON value
         """Write the command's one JSON document."""
         self.raw(_dumps(value, indented=self.is_terminal))
+
+    def json_line(self, value: Any) -> None:  # noqa: ANN401 - any JSON value
+        """Write one of several JSON values, on a line of its own."""
+        self.raw(json_line(value))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Write a table: for people on a terminal, else a line a row with tabs between its cells and no heading."""
@@ -88,6 +97,11 @@ class Output:
         shown.rstrip()
         Console().print(shown, soft_wrap=True)
 
+    def json_note(self, value: Any) -> None:  # noqa: ANN401 - any JSON value
+        """Say something beside the result, as one line of JSON on stderr."""
+        self.flush()
+        _error_bytes(json_line(value))
+
     def note(self, text: str) -> None:
         """Say something beside the result, on stderr."""
         self.flush()
@@ -96,8 +110,7 @@ class Output:
     def error(self, error: WorkspaceError) -> None:
         """Say why the operation failed, on stderr."""
         if self.as_json:
-            self.flush()
-            _error_bytes(_dumps(error.to_dict(), indented=False))
+            self.json_note(error.to_dict())
             return
         self.note(f"error {error.code}: {error.message}")
         if error.hint:

@@ -22,7 +22,7 @@ from crux_workspace.engine.codec import (
     encode,
 )
 from crux_workspace.engine.collection import collect
-from crux_workspace.engine.entry import Entry, PastState, artifact_record
+from crux_workspace.engine.entry import Entry, GoneFile, PastState, artifact_record
 from crux_workspace.engine.keys import (
     artifact_key,
     asset_key,
@@ -278,10 +278,21 @@ class _Builder:
             self.puts.pop(gone_key(after.path), None)
             if self.tree.expect.get(gone_key(after.path)) != 0:
                 self.delete(gone_key(after.path))
+            if delta.gone is not None and delta.gone.path != after.path:
+                self.delete(gone_key(delta.gone.path))  # a transaction moved what it brought back
             if before is not None or delta.gone is not None:
                 self.put(file_key(delta.file_id), encode(FilePlace(path=after.path)))
+        if delta.gone is not None and delta.gone.path != after.path:
+            self.gone_elsewhere(delta.gone)
         self.file_expiry(delta, head, after)
         self.artifact(delta, head, after)
+
+    def gone_elsewhere(self, gone: GoneFile) -> None:
+        """Take away the record of a deleted file that goes on at another path; one of another file stays."""
+        key = gone_key(gone.path)
+        put = self.puts.get(key)
+        if put is None or decode(Gone, put.value).file_id == gone.gone.file_id:
+            self.delete(key)
 
     def new_head(self, delta: FileDelta, after: Draft, first: int) -> Head:
         before, content = delta.before, after.content

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
-from weakref import WeakValueDictionary
 
 from crux_workspace.engine.build import Built, build
 from crux_workspace.engine.changeset import Changeset
@@ -146,12 +145,9 @@ class Finished(Generic[_T]):
 
 @dataclass(slots=True)
 class InFlight:
-    """Commits that were handed over and are not answered yet, and the queue of preparations per path."""
+    """Commits that were handed over and are not answered yet."""
 
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
-    preparing: WeakValueDictionary[tuple[str, str], asyncio.Lock] = field(
-        default_factory=WeakValueDictionary
-    )
 
     async def shielded(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run work to its end even when the caller is cancelled."""
@@ -221,8 +217,7 @@ class _Attempts(Generic[_T]):
             found = stale
         if self.call.prepare is None:
             raise AssertionError("a plan without preparation called it stale")
-        place = (self.ports.partition, found.path)
-        lock = self.in_flight.preparing.setdefault(place, asyncio.Lock())
+        lock = self.ports.hub.queue(self.ports.partition, found.path)
         async with lock:
             return await self.prepare_again(found, self.call.prepare)
 

@@ -163,6 +163,7 @@ def _has_many_parts(value: object) -> bool:
 
 async def prepare_text(ports: EnginePorts, path: str, text: str, *, mime_type: str) -> Prepared:
     """Analyse text and upload it where it is too large to stay inline."""
+    text = str.__str__(text)
 
     def analysed() -> tuple[bytes, NewContent]:
         data = utf8(path, text)

@@ -160,7 +160,9 @@ class Entry:
             created_at=self.created_at,
             updated_at=self.commit_at,
             sequence=0 if staged else self.commit_sequence,
-            commit=None if staged else commit_name(self.commit_sequence, head.commit),
+            commit=None
+            if staged or not head.commit
+            else commit_name(self.commit_sequence, head.commit),
         )
 
     def to_version(self) -> VersionEntry:

@@ -44,6 +44,7 @@ TRASH_PREFIX = "trash" + FIELD_END
 ASSET_PREFIX = "asset" + FIELD_END
 OP_PREFIX = "op" + FIELD_END
 JOB_PREFIX = "job" + FIELD_END
+STATE_PREFIX = "state" + FIELD_END
 PATH_HASH_KEY = key("key", "path_hash")
 
 

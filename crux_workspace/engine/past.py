@@ -6,6 +6,7 @@ between the two reads. Cost: a file that has not changed since is one read; othe
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
@@ -170,7 +171,11 @@ class PastReads:
     ) -> AsyncIterator[Entry]:
         """Iterate over all files that were below a path; every content is judged by the caller, `filter` is only a hint."""
         del filter
+        seen = 0
         async for binding, entry in self._bindings(path, after, bodies=bodies):
+            seen += 1
+            if seen % _PAGE == 0:
+                await asyncio.sleep(0)  # a store that answers in place never gives the loop a turn
             try:
                 found = await self._resolve(binding, entry, bodies=bodies)
             except VersionNotFoundError:
@@ -315,7 +320,9 @@ async def _past_entry(reader: Reader, binding: Binding, entry: Entry) -> Entry:
         head.commit, head.commit_at = entry.version_commit, entry.version_at
     elif started != entry.commit_sequence:
         [record] = await reader.get_many([log_key(started)], bodies=False)
-        if record is not None:
+        if record is None:
+            head.commit = ""  # the log no longer tells which commit it was
+        else:
             head.commit, head.commit_at = log_head(record).commit_id, time_of(record)
     return Entry(binding.path, head, entry.revision, entry.at, entry.body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -204,6 +205,7 @@ class LiveReads:
             if page.next is None:
                 return
             after = page.next
+            await asyncio.sleep(0)  # a store that answers in place never gives the loop a turn
 
     async def artifacts(
         self, *, after: str | None

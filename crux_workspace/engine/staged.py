@@ -19,7 +19,14 @@ from crux_workspace.engine.changeset import (
 )
 from crux_workspace.engine.codec import ArtifactRecord, Gone, encode
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
-from crux_workspace.engine.keys import artifact_key, gone_key, head_key
+from crux_workspace.engine.keys import (
+    STATE_PREFIX,
+    artifact_key,
+    gone_key,
+    head_key,
+    path_in_key,
+    state_key_parts,
+)
 from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import ConflictError, ErrorCode, VersionNotFoundError
@@ -124,6 +131,8 @@ class StagedTree(LiveTree):
         super().__init__(reader, 0 if meta is None else meta.at)
         self.adopt(meta, {}, [])
         self.past = PastReads(reader, self.sequence, self.now)
+        self.staged_at = self.now
+        """Time that results carry: when they were staged."""
         self.files: dict[str, StagedFile] = {}
         self.preludes: list[FileDelta] = []
         self.stale: dict[str, dict[str, object]] = {}
@@ -210,6 +219,8 @@ class StagedTree(LiveTree):
     def _note_gone(self, path: str, record: Record | None) -> None:
         if record is not None and record.revision > self.sequence:
             self._gone[path] = None
+            self.expect[gone_key(path)] = STALE
+            self.stale.setdefault(path, conflict_of(path, self._base.get(path), None))
             return
         self._gone[path] = None if record is None else GoneFile.of(record)
         self.rely(gone_key(path), 0 if record is None else record.revision)
@@ -217,6 +228,14 @@ class StagedTree(LiveTree):
     def rely(self, key: str, revision: int) -> None:
         """Expect a record as it was read first; what was read twice and differed is for the commit to refuse."""
         self.expect.setdefault(key, revision)
+
+    def path_of(self, key: str) -> str:
+        """Return the path that a record belongs to, for a conflict's details."""
+        if not key.startswith(STATE_PREFIX):
+            return path_in_key(key)
+        file_id, _, _ = state_key_parts(key)
+        found = (path for path, entry in self._base.items() if entry and entry.file_id == file_id)
+        return next(found, "/")
 
     def base_entry(self, path: str) -> Entry | None:
         """Return the file that was at a path at the start, as far as it was looked at."""
@@ -240,20 +259,30 @@ class StagedTree(LiveTree):
         return self._artifacts.get(key)
 
     async def below(self, path: str, *, bodies: bool = False) -> list[Entry]:
-        """Return all live files below a directory; the subtree must stay quiet until the commit."""
-        return [entry async for entry in self.files_below(path, bodies=bodies)]
+        """Return all files below a directory, expired ones included; the subtree must stay quiet until the commit."""
+        return [entry async for entry in self.files_below(path, bodies=bodies, expired=True)]
 
     async def has_below(self, path: str) -> bool:
         """Tell whether a live file is below a directory; the subtree must stay quiet until the commit."""
-        async for _ in self.files_below(path):
-            return True
+        try:
+            async for _ in self.files_below(path):
+                return True
+        except ConflictError:
+            return True  # what is not kept any more was there all the same
         return False
 
     async def files_below(
-        self, path: str, *, after: str | None = None, bodies: bool = False
+        self,
+        path: str,
+        *,
+        after: str | None = None,
+        bodies: bool = False,
+        expired: bool = False,
     ) -> AsyncIterator[Entry]:
-        """Iterate over the live files below a directory, staged ones in their place."""
+        """Iterate over the live files below a directory, staged ones in their place; with `expired` over those due as well."""
         self.listen(path)
+        past = PastReads(self.reader, self.sequence, 0) if expired else self.past
+        touched, missed = set(self._slots), past.expired
         staged = [
             slot.entry
             for where, slot in sorted(self._slots.items(), key=lambda item: sort_key(item[0]))
@@ -261,11 +290,13 @@ class StagedTree(LiveTree):
             and is_below(where, path)
             and (after is None or head_key(where) > after)
         ]
-        async for entry in self.past.files(path, after=after, bodies=bodies):
+        async for entry in past.files(path, after=after, bodies=bodies):
+            self.check_kept(path, missed, past)
             while staged and sort_key(staged[0].path) < sort_key(entry.path):
                 yield await self._shown(staged.pop(0), bodies=bodies)
-            if entry.path not in self._slots:
+            if entry.path not in touched:
                 yield entry
+        self.check_kept(path, missed, past)
         for entry in staged:
             yield await self._shown(entry, bodies=bodies)
 
@@ -273,6 +304,11 @@ class StagedTree(LiveTree):
         if bodies:
             await self._fill(entry)
         return entry
+
+    def check_kept(self, path: str, missed: int, past: PastReads | None = None) -> None:
+        """Refuse to show a directory without a file whose content then was collected since (``TRANSACTION_CONFLICT``)."""
+        if (past or self.past).expired > missed:
+            raise transaction_conflict([conflict_of(path, None, None)])
 
     def listen(self, path: str) -> None:
         """Expect that nothing at or below a path changes until the commit."""
@@ -308,7 +344,11 @@ class StagedTree(LiveTree):
                     body = frozen.content.body
                     return PastState("", file_id, version, 0, state, 0, self.now, body)
             if staged.base is not None and staged.base.version == version:
-                base = staged.base
+                base: Entry | None = staged.base
+                if bodies and staged.base.body is None and staged.base.head.asset is None:
+                    base = await self._past(staged.base.path, None, bodies=True)
+                if base is None:
+                    return None
                 state = base.ended(partial=False)
                 return PastState(
                     "", file_id, version, base.changed, state, base.revision, base.at, base.body
@@ -325,7 +365,7 @@ class StagedTree(LiveTree):
         for path, record in built.artifacts.items():
             key = artifact_key(path)
             self._artifacts[key] = record
-            self._extra[key] = Record(key, encode(record), None, self.sequence, self.now)
+            self._extra[key] = Record(key, encode(record), None, self.sequence, self.staged_at)
         needed = {
             content.asset
             for staged in self.files.values()
@@ -360,7 +400,7 @@ class StagedTree(LiveTree):
         head = built.heads[after.path]
         body = None if before is None else before.body
         body = body if staged.content is None else staged.content.body
-        entry = Entry(after.path, head, self.sequence + 1, self.now, body)
+        entry = Entry(after.path, head, self.sequence + 1, self.staged_at, body)
         entry.provisional = staged.content is not None and not staged.sealed
         self._slots[after.path] = _Slot(entry)
 
@@ -381,7 +421,7 @@ class StagedTree(LiveTree):
         if staged.base is None:
             staged.frozen.clear()
             del self.files[staged.file_id]
-            self._slots[before.path] = _Slot(None, staged.gone)
+            self._forget(before.path, staged.gone)
             return
         gone = Gone(
             file_id=staged.file_id,
@@ -391,7 +431,22 @@ class StagedTree(LiveTree):
         )
         self._slots[before.path] = _Slot(None, GoneFile(before.path, gone, 0))
 
+    def _forget(self, path: str, gone: GoneFile | None) -> None:
+        """Nothing came of a file: a deleted one that it went on with is where it was."""
+        home = None if gone is None else self._slots.get(gone.path)
+        if gone is None or gone.path == path or home is None or home.entry is not None:
+            self._slots[path] = _Slot(None, gone)
+            return
+        self._slots[path] = _Slot(None)
+        self._slots[gone.path] = _Slot(None, gone)
+
     # -- the end
+
+    def overbuilt(self) -> list[str]:
+        """Return new files whose place was a directory that the transaction emptied, or thinks it did, after it wrote them."""
+        taken = {s.draft.path for s in self.files.values() if s.draft is not None}
+        made = dict.fromkeys(self.creates)
+        return [path for path in made if path in taken and self.touched_below(path)]
 
     def changeset(self) -> Changeset:
         """Return one net change per file."""

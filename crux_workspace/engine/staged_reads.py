@@ -8,7 +8,7 @@ from crux_workspace.engine.codec import ArtifactRecord
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.keys import artifact_key, head_key
 from crux_workspace.engine.reads import Children, Identity
-from crux_workspace.engine.staged import StagedTree
+from crux_workspace.engine.staged import StagedTree, conflict_of, transaction_conflict
 from crux_workspace.model.paths import is_below
 from crux_workspace.storage.layout import subtree_range
 from crux_workspace.storage.records import Contains
@@ -45,7 +45,9 @@ class StagedReads:
         """Return one page of a directory: the page of the past one with the staged files worked in."""
         tree = self.tree
         tree.listen(path)
+        missed = tree.past.expired
         page = await tree.past.children(path, after=after, limit=limit)
+        tree.check_kept(path, missed)
         items: dict[str, Entry | str] = {}
         for key, item in page.items:
             if isinstance(item, str):
@@ -82,8 +84,9 @@ class StagedReads:
                 continue
             staged = self.tree.artifact(artifact_key(entry.path))
             record = staged or await self.tree.past.artifact(entry)
-            if record is not None:
-                yield entry.path, record, entry.at
+            if record is None:
+                raise transaction_conflict([conflict_of(entry.path, entry, None)])
+            yield entry.path, record, entry.at
 
     async def version_state(
         self, file_id: str, version: int, *, bodies: bool = False

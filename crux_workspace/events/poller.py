@@ -136,7 +136,7 @@ class Poller:
             except Exception as error:
                 self._failures += 1
                 delay = back_off_ms(self._interval_ms() or 1, self._failures)
-                await self._report(tailers, as_known(error), delay)
+                self._report(tailers, as_known(error), delay)
             else:
                 self._failures = 0
                 delay = self._interval_ms()
@@ -150,7 +150,8 @@ class Poller:
             else:
                 self._rest()
 
-    async def _report(self, tailers: list[Tailer], error: Exception, delay_ms: int) -> None:
+    def _report(self, tailers: list[Tailer], error: Exception, delay_ms: int) -> None:
+        """Tell all followers; one who takes long to hear it keeps nobody waiting."""
         for tailer in tailers:
             for follower in list(tailer.followers):
-                await follower.poll_failed(error, self._failures, delay_ms)
+                self._spawn(follower.poll_failed(error, self._failures, delay_ms))

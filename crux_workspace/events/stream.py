@@ -60,6 +60,7 @@ class Stream:
         self._at = 0
         self._alarms = -1
         self._failures = 0
+        self._reporting = False
         self._turn = asyncio.Lock()
         self._sleeping: asyncio.Future[None] | None = None
         self._deaf = False
@@ -111,9 +112,14 @@ class Stream:
             _resolve(self._sleeping)
 
     async def poll_failed(self, error: Exception, failures: int, delay_ms: int) -> None:
-        """Report that the store could not be asked, unless this stream is reporting failures of its own."""
-        if not self.stopped and not self._failures:
+        """Report that the store could not be asked, unless something is being reported already."""
+        if self.stopped or self._failures or self._reporting:
+            return
+        self._reporting = True
+        try:
             await self._options.report(WatchError(error, failures, delay_ms))
+        finally:
+            self._reporting = False
 
     def _take(self) -> WorkspaceChangeEvent | None:
         """Return the next event of the page that matches; pass over the others."""

@@ -17,6 +17,7 @@ __all__ = ["Follower", "Tailer"]
 
 RING_COMMITS = 256
 RING_CHANGES = 4096
+MAX_PAGE = 1000
 
 
 class Follower(Protocol):
@@ -107,7 +108,7 @@ class Tailer:
             if found:
                 return found
             hints = self.hints
-            expected = max(1, min(limit, self.newest - place.sequence))
+            expected = max(1, min(limit, MAX_PAGE, self.newest - place.sequence))
             try:
                 stretch = await read_stretch(self.reader, place, limit=expected)
             except Gap:

@@ -13,7 +13,7 @@ from typing import Any
 
 from crux_workspace.errors import ErrorCode, InvalidInputError
 
-__all__ = ["MAX_DEPTH", "check_json", "dump_compact", "load", "pretty"]
+__all__ = ["MAX_DEPTH", "check_json", "dump_compact", "load", "plain_json", "pretty"]
 
 MAX_DEPTH = 500
 """Deepest nesting of dicts and lists."""
@@ -82,6 +82,15 @@ def dump_compact(value: object) -> bytes:
 def load(data: bytes) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value that ``dump_compact`` stored."""
     return json.loads(data)
+
+
+def plain_json(value: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a copy of a JSON value made of plain types only; the caller may change the original afterwards.
+
+    Raises:
+        InvalidInputError: It is no JSON value (``INVALID_CONTENT``).
+    """
+    return load(dump_compact(value))
 
 
 def pretty(data: bytes) -> str:

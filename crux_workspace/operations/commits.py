@@ -288,8 +288,13 @@ async def _gone(tree: LiveTree, earlier: Entry) -> GoneFile:
         found = GoneFile.of(gone)
         if found.gone.file_id == earlier.file_id:
             return found
-    if place is not None and decode(FilePlace, place.value).purged:
-        raise _purged(earlier.path)
+    known = None if place is None else decode(FilePlace, place.value)
+    if place is not None and known is not None:
+        if known.purged:
+            raise _purged(earlier.path)
+        if not known.gone or known.path != earlier.path:
+            # A transaction can take a deleted file up again and move it in one commit, which names the new path only.
+            raise await _changed_later(tree, earlier.path, None, place.revision)
     oldest = tree.versions_from(earlier.file_id, 1, earlier.version + 2)
     kept = await anext(oldest, None)
     first = earlier.version if kept is None else kept[0].version
@@ -314,22 +319,40 @@ def _purged(path: str) -> VersionNotFoundError:
 
 async def _refuse_later_change(tree: LiveTree, path: str, sequence: int) -> None:
     """Nothing may have happened on the path since the commit."""
-    entry = tree.entry(path) or tree.expired(path)
+    if (late := tree.expired(path)) is not None:
+        raise ConflictError(
+            f"{path} has expired since the commit; there is nothing to reverse at it.",
+            details={
+                "path": path,
+                "base_version": None,
+                "current_version": late.version,
+                "last_operation": "expire",
+                "last_actor": None,
+                "sequence": None,
+                "commit": None,
+            },
+        )
+    entry = tree.entry(path)
     later = 0 if entry is None else max(entry.commit_sequence, entry.bound)
     if later <= sequence:
         prefix = was_prefix(path)
         page = await tree.reader.scan(prefix, reverse=True, limit=1)
         later = was_key_parts(page.records[0].key)[1] if page.records else 0
-    if later <= sequence:
-        return
+    if later > sequence:
+        raise await _changed_later(tree, path, None if entry is None else entry.version, later)
+
+
+async def _changed_later(
+    tree: LiveTree, path: str, version: int | None, later: int
+) -> ConflictError:
     [record] = await tree.reader.get_many([log_key(later)], bodies=False)
     head = None if record is None else log_head(record)
-    raise ConflictError(
+    return ConflictError(
         f"{path} was changed by a later commit ({later}); reverse that one first.",
         details={
             "path": path,
             "base_version": None,
-            "current_version": None if entry is None else entry.version,
+            "current_version": version,
             "last_operation": None if head is None else head.verb,
             "last_actor": None if head is None else head.actor,
             "sequence": later,

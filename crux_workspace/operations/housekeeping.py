@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -135,7 +136,7 @@ async def _collect_versions(space: Space, found: _Found, *, dry_run: bool) -> No
     most = space.ports.versioning.max_versions
     if most is None:
         return
-    async for record in scan_range(space.ports.reader, HEAD_PREFIX):
+    async for record in _in_turns(scan_range(space.ports.reader, HEAD_PREFIX)):
         entry = Entry.of(record)
         surplus = entry.version - most + 1 - entry.head.first
         if surplus <= 0:
@@ -297,9 +298,19 @@ async def _forget_results(space: Space, found: _Found, *, dry_run: bool) -> None
             await _drop_records(space, rows)
 
 
+async def _in_turns(records: AsyncIterator[Record]) -> AsyncIterator[Record]:
+    """Give the loop a turn now and then: a store that answers in place never does."""
+    seen = 0
+    async for record in records:
+        seen += 1
+        if seen % _PAGE == 0:
+            await asyncio.sleep(0)
+        yield record
+
+
 async def _chunks(records: AsyncIterator[Record]) -> AsyncIterator[list[Record]]:
     chunk: list[Record] = []
-    async for record in records:
+    async for record in _in_turns(records):
         chunk.append(record)
         if len(chunk) == _PER_COMMIT:
             yield chunk

@@ -163,6 +163,8 @@ async def resolve(space: Space, uri: str) -> bytes:
     given: object = uri
     if not isinstance(given, str):
         raise InvalidInputError("uri must be a string.", details={"option": "uri"})
+    if not uri.isascii():
+        raise _foreign()
     inline = _INLINE(uri)
     if inline is not None:
         return await _resolve_inline(space, uri, inline)

@@ -81,7 +81,7 @@ async def purge(
         entry = tree.entry(path)
         if directory and entry is not None:
             raise slash_refused(path)
-        if options.if_version is not None and recursive and entry is None:
+        if options.if_version is not None and entry is None:
             await refuse_directory_version(tree, path, options)
         await check_if_version(tree, path, entry, options.if_version)
         deltas = await _victims(space, tree, path, recursive=recursive)

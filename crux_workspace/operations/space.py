@@ -27,6 +27,7 @@ from crux_workspace.errors import (
     PathNotFoundError,
 )
 from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import ancestors
 from crux_workspace.mounts.routing import Router
 from crux_workspace.storage.records import Reader
@@ -56,9 +57,8 @@ class Options:
     if_version: IfVersion = None
 
     def __post_init__(self) -> None:
-        key: object = self.idempotency_key
-        if key is not None and (not isinstance(key, str) or not key.strip()):
-            raise InvalidInputError("idempotency_key must be a non-blank string or None.")
+        if self.idempotency_key is not None:
+            check_label("idempotency_key", self.idempotency_key)
         given: object = self.if_version
         if given is None or isinstance(given, WorkspaceFile):
             return

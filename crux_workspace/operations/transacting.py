@@ -19,7 +19,7 @@ from crux_workspace.engine.committer import (
 )
 from crux_workspace.engine.content import discard
 from crux_workspace.engine.entry import Entry
-from crux_workspace.engine.keys import head_key, op_key, path_in_key
+from crux_workspace.engine.keys import head_key, op_key
 from crux_workspace.engine.staged import StagedTree, conflict_of, transaction_conflict
 from crux_workspace.engine.staged_reads import StagedReads
 from crux_workspace.engine.tree import LiveTree, scan_range
@@ -97,22 +97,20 @@ class StagedSpace(Space):
         abandon: Callable[[], Awaitable[None]] | None = None,
     ) -> _T:
         """Stage one call."""
-        if options.idempotency_key is not None:
-            raise InvalidInputError(
-                "Inside a transaction give the idempotency_key to the transaction itself.",
-                details={"option": "idempotency_key"},
-            )
-        async with self._lock:
-            self.check_open()
-            try:
+        committed = False
+        try:
+            if options.idempotency_key is not None:
+                raise InvalidInputError(
+                    "Inside a transaction give the idempotency_key to the transaction itself.",
+                    details={"option": "idempotency_key"},
+                )
+            async with self._lock:
+                self.check_open()
                 result, committed = await self._stage(plan, finish, prepare)
-            except BaseException:
-                if abandon is not None:
-                    await abandon()
-                raise
+                return result
+        finally:
             if not committed and abandon is not None:
                 await abandon()
-            return result
 
     async def _stage(
         self,
@@ -131,8 +129,9 @@ class StagedSpace(Space):
                 return planned.result, False
             built = await stage(self.ports, self.tree, planned)
             self.check_open()
+            self.tree.staged_at = max(self.tree.now, self.ports.clock())
             unneeded = self.tree.apply(planned, built)
-            result = finish(Done(self.tree.sequence + 1, self.tree.now, "", built))
+            result = finish(Done(self.tree.sequence + 1, self.tree.staged_at, "", built))
             await self.drop(unneeded)
             return result, True
         raise AssertionError("a staged plan stayed stale")
@@ -184,6 +183,11 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
     staged.check_open()
     staged.open = False
     tree = staged.tree
+    try:
+        await _refuse_overbuilt(tree)
+    except BaseException:
+        await staged.close()
+        raise
     changes = tree.changeset()
     if not changes.deltas:
         await staged.close()
@@ -208,8 +212,11 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
         return Applied(_replayed(op, sequence, at), fresh=False)
 
     used: set[str] = set()
+    landed = False
 
     def finish(done: Done) -> Applied:
+        nonlocal landed
+        landed = True
         used.update(head.asset for head in done.built.heads.values() if head.asset is not None)
         used.update(_frozen_assets(changes))
         return Applied(Replayed(done.sequence, done.commit, done.at), fresh=True)
@@ -226,7 +233,14 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
             abandon=staged.close,
         )
     finally:
-        await staged.drop([ref for ref in staged.tree.uploads if used and ref not in used])
+        await staged.drop([ref for ref in staged.tree.uploads if landed and ref not in used])
+
+
+async def _refuse_overbuilt(tree: StagedTree) -> None:
+    """A file was written where a directory was that still has files in it (``PATH_TYPE_CONFLICT``)."""
+    for path in tree.overbuilt():
+        for entry in await tree.below(path):
+            raise type_conflict(path, entry.path, is_file=False)
 
 
 def _frozen_assets(changes: Changeset) -> set[str]:
@@ -246,7 +260,7 @@ async def _refuse_changed(live: LiveTree, tree: StagedTree) -> None:
     for key, record in zip(keys, found, strict=True):
         if (0 if record is None else record.revision) == tree.expect[key]:
             continue
-        path = path_in_key(key)
+        path = tree.path_of(key)
         current = None if record is None or key != head_key(path) else Entry.of(record)
         known = tree.base_entry(path)
         conflict = conflict_of(path, known, current)

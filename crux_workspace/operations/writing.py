@@ -31,7 +31,8 @@ from crux_workspace.errors import (
 )
 from crux_workspace.model.edits import Edit, apply_edits, check_edits
 from crux_workspace.model.files import ContentKind, Status, WorkspaceFile
-from crux_workspace.model.jsontext import check_json
+from crux_workspace.model.jsontext import check_json, plain_json
+from crux_workspace.model.labels import check_label
 from crux_workspace.model.mime import guess
 from crux_workspace.operations.reading import binary_refused, whole_number
 from crux_workspace.operations.space import (
@@ -71,14 +72,8 @@ def check_attributes(
 ) -> None:
     """Refuse attributes that could not be stored, or that would mean nothing."""
     for name, value in (("mime_type", mime_type), ("kind", kind)):
-        if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise InvalidInputError(
-                f"{name} must be a non-blank string or None.", details={"option": name}
-            )
-        if isinstance(value, str) and not value.isprintable():
-            raise InvalidInputError(
-                f"{name} holds characters that cannot be printed.", details={"option": name}
-            )
+        if value is not None:
+            check_label(name, value)
     if status not in (None, "draft", "final"):
         raise InvalidInputError(
             f"status must be 'draft', 'final' or None, got {status!r}.",
@@ -120,6 +115,7 @@ async def write(
 ) -> WorkspaceFile:
     """Create or replace a file."""
     check_attributes(mime_type=mime_type, metadata=metadata, status=status, kind=kind)
+    metadata = None if metadata is None else plain_json(metadata)
     ports = space.ports
     guessed = mime_type or guess(path, "text")
     prepared = await prepare(ports, path, content, mime_type=guessed, encoding=encoding)
@@ -418,6 +414,8 @@ async def set_attributes(
         if value is not ...
     }
     check_attributes(**given)
+    if given.get("metadata") is not None:
+        given["metadata"] = plain_json(given["metadata"])
     if mime_type is None:
         raise InvalidInputError("mime_type cannot be cleared.", details={"option": "mime_type"})
     produced = space.ports.provenance() if {"status", "kind"} & given.keys() else None
@@ -467,7 +465,7 @@ async def delete(
         entry = None if path == "/" else tree.entry(path)
         if directory and entry is not None:
             raise slash_refused(path)
-        if options.if_version is not None and recursive and entry is None:
+        if options.if_version is not None and entry is None:
             await refuse_directory_version(tree, path, options)
         await check_if_version(tree, path, entry, options.if_version)
         if entry is not None:

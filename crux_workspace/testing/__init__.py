@@ -1,6 +1,6 @@
 """Conformance kits, doubles, strategies and oracles for users and implementers.
 
-Only the two mixins need pytest; it comes with the extra ``crux-workspace[testing]``.
+The mixins need pytest, the machines Hypothesis; both come with the extra ``crux-workspace[testing]``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
         SequentialIds,
     )
     from crux_workspace.testing.faults import FaultyAssetStore, FaultyRecordStore
+    from crux_workspace.testing.machines import WorkspaceMachine
+    from crux_workspace.testing.model import ModelWorkspace
     from crux_workspace.testing.records import RecordStoreContract
     from crux_workspace.testing.report import Report, check_asset_store, check_record_store
+    from crux_workspace.testing.workspace import WorkspaceContract, refused
 
 __all__ = [
     "AssetStoreContract",
@@ -35,11 +38,15 @@ __all__ = [
     "FixedClock",
     "Hooks",
     "LatencyRecordStore",
+    "ModelWorkspace",
     "RecordStoreContract",
     "Report",
     "SequentialIds",
+    "WorkspaceContract",
+    "WorkspaceMachine",
     "check_asset_store",
     "check_record_store",
+    "refused",
 ]
 
 _HOMES = {
@@ -54,11 +61,15 @@ _HOMES = {
     "FixedClock": "doubles",
     "Hooks": "checks",
     "LatencyRecordStore": "doubles",
+    "ModelWorkspace": "model",
     "RecordStoreContract": "records",
     "Report": "report",
     "SequentialIds": "doubles",
+    "WorkspaceContract": "workspace",
+    "WorkspaceMachine": "machines",
     "check_asset_store": "report",
     "check_record_store": "report",
+    "refused": "workspace",
 }
 
 

@@ -191,3 +191,9 @@ def test_make_targets_that_documents_name_exist(path: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"(?:`|^)make ([a-z]+)", path.read_text(encoding="utf-8"), re.M):
         assert f"\n{target}:" in makefile
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    commands = README.partition("```sh\n")[2].partition("```")[0].splitlines()
+    assert [line.split("#")[0].strip() for line in commands] == ["make demo", "make test"]
+    assert "exec make test\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

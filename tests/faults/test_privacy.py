@@ -23,7 +23,7 @@ from crux_workspace.storage import storage as bundle
 from crux_workspace.testing import FaultyAssetStore, FaultyRecordStore
 from storage_adapters import open_storage
 
-SECRET = "hush"
+PRIVATE = "hush"
 OTHER = "rival"
 
 
@@ -173,61 +173,61 @@ def nothing_of(word: str, told: list[str]) -> None:
 async def test_spans_metrics_and_logs_hold_nothing_private(
     storage: Storage, watcher: Watcher
 ) -> None:
-    errors = await scenario(made(watcher, storage, SECRET), SECRET)
+    errors = await scenario(made(watcher, storage, PRIVATE), PRIVATE)
     assert len(errors) > 10
     told = watcher.told()
     assert sum("workspace.operation" in line for line in told) > 50
     assert any("workspace.version" in line for line in told)
-    nothing_of(SECRET, told)
+    nothing_of(PRIVATE, told)
 
 
 @pytest.mark.xfail(reason="aiosqlite writes statements with their parameters to its debug log")
 async def test_the_drivers_logs_hold_nothing_private(tmp_path: Path, watcher: Watcher) -> None:
     async with open_storage(f"sqlite:///{tmp_path}/w.db?durability=normal") as opened:
-        await scenario(made(watcher, opened, SECRET), SECRET)
-    nothing_of(SECRET, watcher.driver)
+        await scenario(made(watcher, opened, PRIVATE), PRIVATE)
+    nothing_of(PRIVATE, watcher.driver)
 
 
 async def test_a_failing_store_makes_nobody_talk(storage: Storage, watcher: Watcher) -> None:
     broken = bundle(
         records=FaultyRecordStore(storage.records, fail_on_call=40, and_later=True, when="after"),
-        assets=FaultyAssetStore(storage.assets, fail_on_call=3, error=OSError(f"/{SECRET}")),  # type: ignore[arg-type]
+        assets=FaultyAssetStore(storage.assets, fail_on_call=3, error=OSError(f"/{PRIVATE}")),  # type: ignore[arg-type]
     )
-    errors = await scenario(made(watcher, broken, SECRET), SECRET)
+    errors = await scenario(made(watcher, broken, PRIVATE), PRIVATE)
     assert len(errors) > 20
-    nothing_of(SECRET, watcher.told())
+    nothing_of(PRIVATE, watcher.told())
 
 
 async def test_a_call_that_fails_in_foreign_code_makes_nobody_talk(
     storage: Storage, watcher: Watcher
 ) -> None:
-    ws = made(watcher, storage, SECRET)
-    path = f"/workspace/{SECRET}"
-    await ws.write(path, SECRET)
+    ws = made(watcher, storage, PRIVATE)
+    path = f"/workspace/{PRIVATE}"
+    await ws.write(path, PRIVATE)
 
     def broken(value: str) -> str:
         raise ValueError(value)
 
-    with pytest.raises(ValueError, match=SECRET):
+    with pytest.raises(ValueError, match=PRIVATE):
         await ws.update(path, broken)
     task = asyncio.ensure_future(ws.write(path, b"x" * 1_000_000))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await ws.aclose()
-    nothing_of(SECRET, watcher.told())
+    nothing_of(PRIVATE, watcher.told())
 
 
 async def test_one_tenants_errors_tell_nothing_of_another(
     storage: Storage, watcher: Watcher
 ) -> None:
     tight = Limits(max_files=2, max_file_bytes=200_000)
-    mine = made(watcher, storage, SECRET, limits=tight)
+    mine = made(watcher, storage, PRIVATE, limits=tight)
     theirs = made(watcher, storage, OTHER, limits=tight)
-    many = [scenario(ws, word) for ws, word in ((mine, SECRET), (theirs, OTHER))]
+    many = [scenario(ws, word) for ws, word in ((mine, PRIVATE), (theirs, OTHER))]
     errors, their_errors = await asyncio.gather(*many)
     assert errors
-    for error, foreign in [*((e, OTHER) for e in errors), *((e, SECRET) for e in their_errors)]:
+    for error, foreign in [*((e, OTHER) for e in errors), *((e, PRIVATE) for e in their_errors)]:
         chain = "".join(traceback.format_exception(error))
         assert isinstance(error, WorkspaceError)
         assert foreign not in f"{error!r} {error.to_dict()}"

@@ -73,15 +73,16 @@ import sys
 sys.modules["pytest"] = None
 import crux_workspace.testing as kit
 for name in kit.__all__:
-    if not name.endswith("Contract"):
+    if not name.endswith(("Contract", "Machine")) and name != "refused":
         getattr(kit, name)
 import crux_workspace.testing.gallery
-try:
-    kit.RecordStoreContract
-except ImportError as exc:
-    assert "crux-workspace[testing]" in str(exc), exc
-else:
-    raise SystemExit("no error")
+for name in ("RecordStoreContract", "WorkspaceContract", "refused"):
+    try:
+        getattr(kit, name)
+    except ImportError as exc:
+        assert "crux-workspace[testing]" in str(exc), exc
+    else:
+        raise SystemExit("no error")
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from crux_workspace import Retention, Versioning, Workspace, workspace
-from crux_workspace.errors import InvalidInputError, NotFoundError
+from crux_workspace.errors import ConflictError, InvalidInputError, NotFoundError
 from crux_workspace.storage import MemoryAssetStore, MemoryRecordStore, Record, storage
 from crux_workspace.storage.layout import (
     FORMAT,
@@ -216,3 +216,70 @@ async def test_a_list_cursor_is_of_one_moment(
         with pytest.raises(InvalidInputError) as refused:
             await listing.list("/workspace", limit=1, cursor=cursor)
         assert refused.value.code == "INVALID_CURSOR"
+
+
+async def test_a_commit_is_not_undone_over_a_file_that_has_expired_since(
+    records: MemoryRecordStore, clock: FixedClock
+) -> None:
+    ws = opened(records, clock, ttl_ms=1000)
+    await ws.write(FILE, "a")
+    await ws.set(FILE, metadata={"k": 1})
+    clock.advance(2000)
+    for swept in (False, True):
+        if swept:
+            await ws.gc(dry_run=False)
+        with pytest.raises(ConflictError) as refused:
+            await ws.undo_commit((await ws.log())[-2])
+        assert refused.value.code == "VERSION_CONFLICT"
+    assert (await ws.usage()).live_files == 0
+
+
+async def test_a_transaction_that_moves_a_recreated_file_leaves_nothing_at_its_gone_path(
+    records: MemoryRecordStore, clock: FixedClock
+) -> None:
+    ws = opened(records, clock)
+    await ws.write(FILE, "a")
+    await ws.delete(FILE)
+    async with ws.transaction() as tx:
+        await tx.write(FILE, "again")
+        await tx.rename(FILE, "/workspace/b.md")
+    assert await held(records, "gone\x01") == []
+    assert [v.version for v in await ws.history("/workspace/b.md")] == [3, 2, 1]
+    assert (await ws.write(FILE, "new")).version == 1
+
+
+@pytest.mark.parametrize("verb", ["copy", "rename"])
+async def test_a_transaction_ends_the_expired_files_below_a_directory_it_fills(
+    records: MemoryRecordStore, clock: FixedClock, verb: str
+) -> None:
+    ws = opened(records, clock, ttl_ms=1000)
+    await ws.write("/workspace/d/a.md", "old")
+    clock.advance(2000)
+    await ws.write("/workspace/s/a.md", "new")
+    async with ws.transaction() as tx:
+        await getattr(tx, verb)("/workspace/s", "/workspace/d")
+    heads = [json.loads(record.value) for record in await held(records, "head\x01")]
+    usage = await ws.usage()
+    assert (usage.live_files, usage.live_bytes) == (len(heads), 3 * len(heads))
+    due = {record.key.split("\x01")[2] for record in await held(records, "exp\x01")}
+    assert due == {head["id"] for head in heads}
+    assert await ws.at(2).read_text("/workspace/s/a.md") == "new"
+
+
+@pytest.mark.parametrize("deleted_again", [False, True])
+async def test_a_deletion_is_not_undone_when_its_file_went_on_elsewhere(
+    records: MemoryRecordStore, clock: FixedClock, deleted_again: bool
+) -> None:
+    ws = opened(records, clock)
+    await ws.write(FILE, "a")
+    await ws.delete(FILE)
+    [deletion] = await ws.log(limit=1)
+    async with ws.transaction() as tx:
+        await tx.write(FILE, "again")
+        await tx.rename(FILE, "/workspace/b.md")
+    if deleted_again:
+        await ws.delete("/workspace/b.md")
+    with pytest.raises(ConflictError) as refused:
+        await ws.undo_commit(deletion)
+    assert refused.value.code == "VERSION_CONFLICT"
+    assert refused.value.details["sequence"] == (4 if deleted_again else 3)

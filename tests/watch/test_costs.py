@@ -23,7 +23,7 @@ async def test_a_thousand_watchers_cost_one_question_a_poll(
         ws.watch(poll_interval_ms=40 if number == 7 else 60_000, namespace=f"n{number % 250}")
         for number in range(1_000)
     ]
-    tasks = [asyncio.create_task(anext(handle)) for handle in handles]  # type: ignore[arg-type]
+    tasks = [asyncio.create_task(anext(handle)) for handle in handles]
     await asyncio.sleep(0.3)
     records.reset()
     await asyncio.sleep(0.42)
@@ -48,7 +48,7 @@ async def test_a_commit_is_read_once_for_all_who_watch(
     records = CountingRecordStore(storage.records)
     ws = make_ws(storage=storage_room.storage(records=records), runtime=runtime)
     handles = [ws.watch(poll_interval_ms=60_000) for _ in range(50)]
-    tasks = [asyncio.create_task(anext(handle)) for handle in handles]  # type: ignore[arg-type]
+    tasks = [asyncio.create_task(anext(handle)) for handle in handles]
     await asyncio.sleep(0.05)
     records.reset()
     await ws.write(A, "x")

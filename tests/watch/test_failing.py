@@ -37,7 +37,7 @@ class Switched(DelegatingRecordStore):
     ) -> list[Record | None]:
         return await self._ask(super().get_many(partition, keys, bodies=bodies))
 
-    async def scan(self, partition: str, prefix: str, **options: object) -> Page:  # type: ignore[override]
+    async def scan(self, partition: str, prefix: str, **options: object) -> Page:
         return await self._ask(super().scan(partition, prefix, **options))  # type: ignore[arg-type]
 
     async def sequences(self, partitions: Sequence[str]) -> list[int]:
@@ -168,4 +168,53 @@ async def test_a_closed_storage_ends_the_loop_with_its_error(
     await opened.aclose()
     with pytest.raises(StateError):
         await take(handle, 1)
+    await handle.stop()
+
+
+async def test_one_who_takes_long_to_hear_of_it_keeps_nobody_waiting(
+    ws: Workspace, records: Switched
+) -> None:
+    told: list[WatchError] = []
+
+    async def hang(_: WatchError) -> None:
+        await asyncio.Event().wait()
+
+    async with (
+        ws.watch(poll_interval_ms=5, on_error=hang) as slow,
+        ws.watch(poll_interval_ms=5, on_error=told.append) as quick,
+    ):
+        waiting = [asyncio.create_task(take(handle, 1)) for handle in (slow, quick)]
+        await until(lambda: records.polls > 1)
+        records.off = True
+        await until(lambda: len(told) == 3)
+        records.off = False
+        await ws.write(A, "x")
+        assert [
+            event.sequence for events in await asyncio.gather(*waiting) for event in events
+        ] == [
+            1,
+            1,
+        ]
+
+
+class Busy(DelegatingRecordStore):
+    """A store that plans under its lock but does not answer in place just now."""
+
+    async def get_many(
+        self, partition: str, keys: Sequence[str], *, bodies: bool = True
+    ) -> list[Record | None]:
+        await asyncio.sleep(0.002)
+        return await super().get_many(partition, keys, bodies=bodies)
+
+
+async def test_a_store_that_is_busy_is_asked_again_and_nothing_is_missed(
+    make_ws: Callable[..., Workspace], storage: Storage, runtime: LocalRuntime
+) -> None:
+    ws = make_ws(storage=storage_room.storage(records=Busy(storage.records)), runtime=runtime)
+    await ws.write(A, "before")
+    handle = ws.watch()
+    assert handle.cursor is None
+    await ws.write(A, "after")
+    await ws.write(A, "later")
+    assert [event.sequence for event in await take(handle, 2)] == [2, 3]
     await handle.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from crux_workspace import (
 from crux_workspace.errors import InvalidInputError, WatchGapError
 from crux_workspace.storage import memory_storage
 from crux_workspace.testing import FixedClock
-from tests.watch.conftest import nothing_from, take
+from tests.watch.conftest import nothing_from, take, until
 
 A = "/workspace/a.md"
 
@@ -254,3 +255,35 @@ async def test_another_storage_does_not_fit_either(
     with pytest.raises(WatchGapError):
         await take(handle, 1)
     assert await take(handle, 1)
+
+
+async def test_a_place_inside_a_commit_that_is_trimmed_is_a_gap(
+    make_ws: Callable[..., Workspace], runtime: LocalRuntime, clock: FixedClock
+) -> None:
+    ws = make_ws(runtime=runtime, retention=Retention(log_ms=1_000))
+    for number in range(3):
+        await ws.write(f"/workspace/in/{number}.md", "x")
+    async with ws.watch() as handle:
+        await ws.move("/workspace/in", "/outputs/in")
+        inside = (await take(handle, 1))[0].cursor
+    del handle  # and with it the ring, which still has the rest of the commit
+    gc.collect()
+    clock.advance(2_000)
+    await ws.write(A, "x")
+    await ws.gc(dry_run=False)
+    handle = ws.watch(cursor=inside)
+    with pytest.raises(WatchGapError):
+        await take(handle, 1)
+    assert [event.sequence for event in await take(handle, 1)] == [5]
+    await handle.stop()
+
+
+async def test_callbacks_go_on_after_a_gap(ws: Workspace) -> None:
+    seen: list[int] = []
+    await ws.write(A, "1")
+    place = await ws.cursor()
+    await ws.drop_namespace("n")
+    await ws.write(A, "1")
+    async with ws.watch(cursor=place) as handle:
+        handle.on(lambda event: seen.append(event.sequence))
+        await until(lambda: seen == [1])

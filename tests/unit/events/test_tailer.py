@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from crux_workspace.errors import StorageError
 from crux_workspace.events import tailer as tailing
 from crux_workspace.events.cursors import AFTER_COMMIT, EventCursor, mark, start_cursor
 from crux_workspace.events.forward import Gap, LoggedCommit, find_end, find_oldest
 from crux_workspace.events.tailer import Tailer
 from crux_workspace.model.changes import Change
-from crux_workspace.storage import Batch, MemoryRecordStore
+from crux_workspace.storage import Batch, MemoryRecordStore, Record
 from crux_workspace.testing import CountingRecordStore
 
 PART = "w\x01n\x01"
@@ -153,3 +156,49 @@ async def test_the_ends_of_a_log(log: Log) -> None:
     commits = await log.tailer.read(log.start, limit=10)
     assert await find_end(reader, own) == log.after(commits[2])
     assert await find_oldest(reader, own) == log.start
+
+
+async def test_a_large_commit_that_vanishes_while_it_is_read_is_a_gap(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await log.commit(1)
+    (first,) = await log.tailer.read(log.start, limit=10)
+    await log.commit(1, changes=1_500)
+    ask = log.store.get_many
+    calls = 0
+
+    async def dropped_meanwhile(
+        partition: str, keys: Sequence[str], *, bodies: bool = True
+    ) -> list[Record | None]:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            await log.drop()
+        return await ask(partition, keys, bodies=bodies)
+
+    monkeypatch.setattr(log.store, "get_many", dropped_meanwhile)
+    with pytest.raises(Gap):
+        await log.tailer.read(log.after(first), limit=10)
+    assert calls == 3
+
+
+async def test_a_log_that_never_holds_still_is_damaged(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await log.commit(1, changes=1_500)
+    ask = log.store.get_many
+
+    async def without_bodies(
+        partition: str, keys: Sequence[str], *, bodies: bool = True
+    ) -> list[Record | None]:
+        return await ask(partition, keys, bodies=False)
+
+    monkeypatch.setattr(log.store, "get_many", without_bodies)
+    with pytest.raises(StorageError) as caught:
+        await log.tailer.read(log.start, limit=10)
+    assert caught.value.code == "RECORD_CORRUPT"
+
+
+async def test_a_page_ends_before_it_gets_too_large(log: Log) -> None:
+    await log.commit(6, changes=1_500)
+    assert sequences(await log.tailer.read(log.start, limit=10)) == [1, 2, 3]

@@ -1,0 +1,105 @@
+"""What every blocking form is made of: coroutines run on a loop that another thread drives."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from crux_workspace.api.reading import ReadMethods
+from crux_workspace.errors import ErrorCode, StateError
+
+__all__ = ["Blocking", "SyncReads", "iterator", "method"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Blocking:
+    """Runs coroutines on a loop that another thread drives."""
+
+    _target: Any
+    _loop: asyncio.AbstractEventLoop
+
+    def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self._loop:
+            work.close()
+            raise StateError(
+                "A blocking call on the thread of the workspace's own loop would wait for itself; await the workspace instead.",
+                code=ErrorCode.WRONG_THREAD,
+            )
+        if self._loop.is_closed():
+            work.close()
+            raise StateError(
+                "The event loop of this workspace is closed.", code=ErrorCode.WORKSPACE_CLOSED
+            )
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _iterate(self, items: AsyncIterator[_T]) -> Iterator[_T]:
+        end = object()
+
+        async def step() -> object:
+            return await anext(items, end)
+
+        async def stop() -> None:
+            close = getattr(items, "aclose", None)
+            if close is not None:
+                await close()
+
+        try:
+            while (item := self._wait(step())) is not end:
+                yield item  # type: ignore[misc]
+        finally:
+            self._wait(stop())
+
+
+def method(
+    of: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]],
+) -> Callable[Concatenate[Any, _P], _T]:
+    """Make the blocking form of an async method."""
+
+    @functools.wraps(of)
+    def call(self: Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return self._wait(of(self._target, *args, **kwargs))
+
+    return call
+
+
+def iterator(
+    of: Callable[Concatenate[Any, _P], AsyncIterator[_T]],
+) -> Callable[Concatenate[Any, _P], Iterator[_T]]:
+    """Make the plain iterator of an async one."""
+
+    @functools.wraps(of)
+    def call(self: Blocking, /, *args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
+        return self._iterate(of(self._target, *args, **kwargs))
+
+    return call
+
+
+class SyncReads(Blocking):
+    """The reading verbs, blocking."""
+
+    list = method(ReadMethods.list)
+    walk = iterator(ReadMethods.walk)
+    read = method(ReadMethods.read)
+    read_text = method(ReadMethods.read_text)
+    read_bytes = method(ReadMethods.read_bytes)
+    read_json = method(ReadMethods.read_json)
+    read_many = method(ReadMethods.read_many)
+    stream = iterator(ReadMethods.stream)
+    exists = method(ReadMethods.exists)
+    is_dir = method(ReadMethods.is_dir)
+    stat = method(ReadMethods.stat)
+    grep = method(ReadMethods.grep)
+    artifacts = method(ReadMethods.artifacts)
