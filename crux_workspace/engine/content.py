@@ -6,9 +6,9 @@ import asyncio
 import codecs
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from crux_workspace.engine.changeset import NewContent
@@ -22,7 +22,7 @@ from crux_workspace.errors import (
     StorageError,
     WorkspaceError,
 )
-from crux_workspace.model.jsontext import check_json, dump_compact, load, pretty
+from crux_workspace.model.jsontext import dump_compact, load, pretty
 from crux_workspace.model.lines import count_lines
 from crux_workspace.storage.assets import (
     AssetNotFound,
@@ -42,6 +42,7 @@ __all__ = [
     "discard",
     "inline_text",
     "load_text",
+    "off_loop",
     "open_asset",
     "prepare",
     "prepare_text",
@@ -53,6 +54,8 @@ __all__ = [
 PREVIEW_CHARACTERS = 240
 _CHUNK = 1 << 18
 _OFF_LOOP_BYTES = 1 << 20
+_PARTS_ON_LOOP = 2_000
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -131,8 +134,8 @@ async def prepare(
         return await _stream(ports, path, _checked_chunks(path, content), mime_type, encoding)
     if hasattr(content, "read"):
         return await _stream(ports, path, _file_chunks(path, content), mime_type, encoding)
-    check_json(content)
-    data = dump_compact(content)
+    large = _has_many_parts(content)
+    data = await asyncio.to_thread(dump_compact, content) if large else dump_compact(content)
     analysed = NewContent(
         kind="j",
         size=len(data),
@@ -143,12 +146,31 @@ async def prepare(
     return await _placed(ports, path, analysed, data, mime_type)
 
 
+def _has_many_parts(value: object) -> bool:
+    """Tell whether a JSON value is so large that writing it out would hold the loop; looks at a bounded part of it."""
+    waiting, seen = [value], 0
+    while waiting:
+        item = waiting.pop()
+        seen += 1
+        if seen + len(waiting) > _PARTS_ON_LOOP:
+            return True
+        if isinstance(item, dict | list):
+            if len(item) > _PARTS_ON_LOOP:
+                return True
+            waiting += item.values() if isinstance(item, dict) else item
+    return False
+
+
 async def prepare_text(ports: EnginePorts, path: str, text: str, *, mime_type: str) -> Prepared:
     """Analyse text and upload it where it is too large to stay inline."""
     text = str.__str__(text)
-    data = utf8(path, text)
-    analysed = inline_text(text, data)
-    return await _placed(ports, path, analysed, data, mime_type)
+
+    def analysed() -> tuple[bytes, NewContent]:
+        data = utf8(path, text)
+        return data, inline_text(text, data)
+
+    data, content = await off_loop(len(text), analysed)
+    return await _placed(ports, path, content, data, mime_type)
 
 
 def inline_text(text: str, data: bytes) -> NewContent:
@@ -174,13 +196,14 @@ async def _placed(
 
 
 async def _binary(ports: EnginePorts, path: str, data: bytes, mime_type: str) -> Prepared:
-    digest = await _off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
+    digest = await off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
     content = NewContent(kind="b", size=len(data), sha256=digest)
     await _upload(ports, path, content, data, mime_type)
     return Prepared(content, f"b:{digest}")
 
 
-async def _off_loop(size: int, work: Any) -> Any:  # noqa: ANN401 - passes the result through
+async def off_loop(size: int, work: Callable[[], _T]) -> _T:
+    """Do work on `size` bytes, in a thread when it would hold the loop."""
     return work() if size < _OFF_LOOP_BYTES else await asyncio.to_thread(work)
 
 
@@ -395,7 +418,7 @@ async def stored(ports: EnginePorts, path: str, of: Attributes, body: bytes | No
             raise _corrupt(path, "its content is missing")
         return body
     data = await open_asset(ports, of.asset, path)
-    digest = await _off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
+    digest = await off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
     if digest != of.sha256:
         raise _corrupt(path, "its bytes do not match their hash")
     return data
@@ -434,8 +457,8 @@ async def load_text(ports: EnginePorts, path: str, of: Attributes, body: bytes |
     """Return a version as text; JSON in its pretty form. The caller has refused binary content."""
     data = await stored(ports, path, of, body)
     if of.kind == "j":
-        return await _off_loop(len(data), lambda: pretty(data))  # type: ignore[no-any-return]
-    return data.decode()
+        return await off_loop(len(data), lambda: pretty(data))
+    return await off_loop(len(data), data.decode)
 
 
 async def content_value(ports: EnginePorts, path: str, of: Attributes, body: bytes | None) -> Any:  # noqa: ANN401 - str, JSON value or bytes

@@ -16,6 +16,7 @@ from crux_workspace.engine.content import (
     discard,
     inline_text,
     load_text,
+    off_loop,
     prepare,
     prepare_text,
     utf8,
@@ -208,7 +209,8 @@ class Rewrite:
         mime = self.mime_type or (
             guess(self.path, "text") if entry is None else entry.head.mime_type
         )
-        prepared = await prepare_text(ports, self.path, self.change(old), mime_type=mime)
+        new = await off_loop(len(old), lambda: self.change(old))
+        prepared = await prepare_text(ports, self.path, new, mime_type=mime)
         base = ("", 0) if entry is None else (entry.file_id, entry.version)
         self.ready = (*base, prepared)
 

@@ -106,7 +106,7 @@ async def test_what_thirty_two_writers_leave_adds_up(stage: Stage) -> None:
     trial = await stage.trial()
     many = handles(trial, 4)
     rounds = 3 if stage.kind == "commit only" else 8
-    done, refused = await outcomes(_mixed(many[n % 4], random.Random(n), rounds) for n in range(32))
+    done, refused = await outcomes(_mixed(many[n % 4], n, rounds) for n in range(32))
     assert not refused
     records = await trial.check()
     assert await trial.stored() >= records.referenced
@@ -117,15 +117,16 @@ async def test_what_thirty_two_writers_leave_adds_up(stage: Stage) -> None:
     await _check_views(many[0], log)
 
 
-async def _mixed(ws: Workspace, chance: random.Random, rounds: int) -> set[str]:
+async def _mixed(ws: Workspace, number: int, rounds: int) -> set[str]:
     """Do this and that to a few files; returns the commits that the results name."""
+    chance = random.Random(number)  # noqa: S311
     paths = ["/workspace/a.md", "/workspace/b.bin", "/workspace/d/x.txt", "/workspace/m"]
     commits: set[str] = set()
     for _ in range(rounds):
         with contextlib.suppress(WorkspaceError):
             result = await _something(ws, chance, chance.choice(paths), chance.choice(paths))
             if isinstance(result, WorkspaceFile):
-                commits.add(result.commit)
+                commits.add(str(result.commit))
     return commits
 
 

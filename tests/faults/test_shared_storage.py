@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ async def test_each_workspace_collects_by_its_own_rule(stage: Stage) -> None:
 
 async def test_workspaces_with_different_rules_may_write_at_once(stage: Stage) -> None:
     trial = stage.empty_trial()
-    settings = [
+    settings: list[dict[str, Any]] = [
         {},
         {"versioning": Versioning(max_versions=1)},
         {"versioning": Versioning(max_versions=3), "retention": Retention(ttl_ms=5)},
