@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from crux_workspace import Workspace
-from crux_workspace.errors import ConflictError, InvalidInputError
+from crux_workspace import Workspace, open_workspace
+from crux_workspace.errors import ConflictError, InvalidInputError, StateError
 from crux_workspace.storage import MemoryRecordStore
 from crux_workspace.storage.records import Batch, Put
 
@@ -53,3 +55,29 @@ async def test_a_conflict_with_a_deletion_says_so(ws: Workspace) -> None:
         await ws.write("/workspace/a", "y", if_version=file)
     assert refused.value.details["last_operation"] == "delete"
     assert refused.value.details["current_version"] is None
+
+
+async def test_a_view_closes_nothing() -> None:
+    ws = await open_workspace("memory://")
+    async with ws.for_namespace("n") as bound:
+        await bound.write("/workspace/a", "x")
+    await ws.acting_as("me").aclose()
+
+    def blocking() -> None:
+        with ws.as_sync() as sws:
+            sws.write("/workspace/b", "y")
+
+    await asyncio.to_thread(blocking)
+    assert await ws.read_text("/workspace/b") == "y"
+    await ws.aclose()
+    with pytest.raises(StateError):
+        await ws.read("/workspace/b")
+
+
+@pytest.mark.parametrize(
+    "url", [None, 5, b"memory://", "sqlite:///a%00.db", "sqlite:///\ud800.db", "sqlite:///a.db#f"]
+)
+async def test_a_url_that_is_none_is_refused_with_a_code(url: Any) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        await open_workspace(url)
+    assert refused.value.code == "INVALID_ARGUMENT"
