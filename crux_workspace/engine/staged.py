@@ -142,6 +142,8 @@ class StagedTree(LiveTree):
         self.creates: list[str] = []
         self.listening: list[tuple[str, Callable[[Change], bool] | None]] = []
         self._slots: dict[str, _Slot] = {}
+        self._above: set[str] = set()
+        """Directories that something was put into, or taken out of."""
         self._base: dict[str, Entry | None] = {}
         self._with_body: set[str] = set()
         self._gone: dict[str, GoneFile | None] = {}
@@ -330,7 +332,7 @@ class StagedTree(LiveTree):
 
     def touched_below(self, path: str) -> bool:
         """Tell whether the transaction touched something below a path."""
-        return any(is_below(where, path) for where in self._slots)
+        return path in self._above
 
     def is_touched(self, path: str) -> bool:
         """Tell whether the transaction put something at a path, or took it away."""
@@ -379,6 +381,8 @@ class StagedTree(LiveTree):
             key = artifact_key(path)
             self._artifacts[key] = record
             self._extra[key] = Record(key, encode(record), None, self.sequence, self.staged_at)
+        if not self.uploads:
+            return []
         needed = {
             content.asset
             for staged in self.files.values()
@@ -397,7 +401,7 @@ class StagedTree(LiveTree):
                 created_at=before.created_at,
                 first=before.head.first,
             )
-            self._slots[before.path] = _Slot(None, GoneFile(before.path, gone, 0))
+            self._put(before.path, _Slot(None, GoneFile(before.path, gone, 0)))
             return
         staged = self.files.get(delta.file_id)
         if staged is None:
@@ -409,13 +413,13 @@ class StagedTree(LiveTree):
             self._note_upload(after.content)
         staged.take(after, version=delta.version)
         if before is not None and before.path != after.path:
-            self._slots[before.path] = _Slot(None)
+            self._put(before.path, _Slot(None))
         head = built.heads[after.path]
         body = None if before is None else before.body
         body = body if staged.content is None else staged.content.body
         entry = Entry(after.path, head, self.sequence + 1, self.staged_at, body)
         entry.provisional = staged.content is not None and not staged.sealed
-        self._slots[after.path] = _Slot(entry)
+        self._put(after.path, _Slot(entry))
 
     def _note_upload(self, content: NewContent) -> None:
         """A copy of staged bytes shares their upload."""
@@ -442,16 +446,21 @@ class StagedTree(LiveTree):
             created_at=staged.base.created_at,
             first=staged.base.head.first,
         )
-        self._slots[before.path] = _Slot(None, GoneFile(before.path, gone, 0))
+        self._put(before.path, _Slot(None, GoneFile(before.path, gone, 0)))
+
+    def _put(self, path: str, slot: _Slot) -> None:
+        if path not in self._slots:
+            self._above.update(("/", *ancestors(path)))
+        self._slots[path] = slot
 
     def _forget(self, path: str, gone: GoneFile | None) -> None:
         """Nothing came of a file: a deleted one that it went on with is where it was."""
         home = None if gone is None else self._slots.get(gone.path)
         if gone is None or gone.path == path or home is None or home.entry is not None:
-            self._slots[path] = _Slot(None, gone)
+            self._put(path, _Slot(None, gone))
             return
-        self._slots[path] = _Slot(None)
-        self._slots[gone.path] = _Slot(None, gone)
+        self._put(path, _Slot(None))
+        self._put(gone.path, _Slot(None, gone))
 
     # -- the end
 
