@@ -27,9 +27,21 @@ __all__ = ["TransactionMachine"]
 
 MOST_OPEN = 2
 WHICH = st.integers(0, MOST_OPEN - 1)
+FEW = st.sampled_from(
+    ["/workspace/a", "/workspace/a/b.md", "/workspace/d/x.json", "/workspace/d/e/f", "/outputs/a"]
+)
+STEPS = st.tuples(
+    st.sampled_from(
+        ["write", "write", "delete", "rename", "rename", "copy", "read", "other", "other delete"]
+    ),
+    FEW,
+    FEW,
+    st.booleans(),
+)
+SOME = st.lists(STEPS, min_size=3, max_size=8)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Open:
     """A transaction on both sides."""
 
@@ -47,23 +59,26 @@ class TransactionMachine(WorkspaceMachine):
 
     handles: ClassVar[int] = 2
 
+    # What others do is less here, so that transactions come to something.
+    undo = redo = undo_commit = withdraw = set = collect = let_time_pass = None  # type: ignore[assignment]
+    take_a_directory_elsewhere = read_a_version = grep = copy = edit = None  # type: ignore[assignment]
+
     def __init__(self) -> None:
         super().__init__()
         self.transactions: list[_Open] = []
 
     def teardown(self) -> None:
         try:
-            for _ in list(self.transactions):
+            while self.transactions:
                 self.roll_back(0)
         finally:
             super().teardown()
 
-    @precondition(lambda self: hasattr(self, "opened") and len(self.transactions) < MOST_OPEN)
-    @rule()
-    def begin(self) -> None:
+    def begin(self) -> _Open:
         request = self.ws.transaction()
         tx = self.run(request.__aenter__())
         self.transactions.append(_Open(request, tx, ModelTransaction(self.model)))
+        return self.transactions[-1]
 
     # Verbs
 
@@ -74,7 +89,7 @@ class TransactionMachine(WorkspaceMachine):
         call: Callable[[Transaction], Awaitable[Any]],
     ) -> Any:  # noqa: ANN401 - the verb's result
         """Run a verb in a transaction on both sides; both do it, or both refuse for one reason."""
-        one = self.transactions[which % len(self.transactions)]
+        one = self.open_at(which)
         refusal: WorkspaceError | None = None
         try:
             expected(one.model.inside)
@@ -114,7 +129,8 @@ class TransactionMachine(WorkspaceMachine):
         return None
 
     def open_at(self, which: int) -> _Open:
-        return self.transactions[which % len(self.transactions)]
+        """Return one of the open transactions; another one is begun while there is room."""
+        return self.begin() if which >= len(self.transactions) else self.transactions[which]
 
     def expected_version(self, which: int, path: str, option: str | None) -> int | None:
         if option is None:
@@ -128,7 +144,6 @@ class TransactionMachine(WorkspaceMachine):
         known = start is not None and start == live
         return live.version if known and option == "current" else None
 
-    @precondition(has_open)
     @rule(which=WHICH, path=make.colliding_paths(), content=make.contents(), option=IF_VERSION)
     def write_in(self, which: int, path: str, content: Any, option: str | None) -> None:  # noqa: ANN401
         name = nfc(path)
@@ -141,7 +156,6 @@ class TransactionMachine(WorkspaceMachine):
         )
         self.look(name)
 
-    @precondition(has_open)
     @rule(which=WHICH, path=make.colliding_paths(), text=make.texts().filter(bool))
     def append_in(self, which: int, path: str, text: str) -> None:
         name = nfc(path)
@@ -149,7 +163,6 @@ class TransactionMachine(WorkspaceMachine):
         self.within(which, lambda model: model.append(name, text), lambda tx: tx.append(path, text))
         self.look(name)
 
-    @precondition(has_open)
     @rule(which=WHICH, path=make.colliding_paths(), changes=make.edits())
     def edit_in(self, which: int, path: str, changes: list[ModelEdit]) -> None:
         from crux_workspace import Edit
@@ -165,7 +178,6 @@ class TransactionMachine(WorkspaceMachine):
         )
         self.look(name)
 
-    @precondition(has_open)
     @rule(which=WHICH, path=make.colliding_paths(), serial=st.integers(0, 2))
     def set_in(self, which: int, path: str, serial: int) -> None:
         name = nfc(path)
@@ -178,7 +190,6 @@ class TransactionMachine(WorkspaceMachine):
         )
         self.look(name)
 
-    @precondition(has_open)
     @rule(
         which=WHICH,
         src=make.colliding_paths(),
@@ -205,7 +216,6 @@ class TransactionMachine(WorkspaceMachine):
             )
         self.look(old, new)
 
-    @precondition(has_open)
     @rule(
         which=WHICH,
         src=make.colliding_directories(),
@@ -221,7 +231,6 @@ class TransactionMachine(WorkspaceMachine):
         else:
             self.within(which, lambda m: m.rename(src, dst), lambda tx: tx.rename(src, dst))
 
-    @precondition(has_open)
     @rule(which=WHICH, path=make.colliding_paths(), recursive=st.booleans())
     def delete_in(self, which: int, path: str, recursive: bool) -> None:
         name = nfc(path)
@@ -233,7 +242,6 @@ class TransactionMachine(WorkspaceMachine):
         )
         self.look(name)
 
-    @precondition(has_open)
     @rule(which=WHICH, path=make.colliding_directories())
     def delete_a_directory_in(self, which: int, path: str) -> None:
         self.open_at(which).model.note(path)
@@ -245,7 +253,6 @@ class TransactionMachine(WorkspaceMachine):
 
     # Looking
 
-    @precondition(has_open)
     @rule(which=WHICH, path=make.colliding_paths())
     def read_in(self, which: int, path: str) -> None:
         name = nfc(path)
@@ -259,7 +266,6 @@ class TransactionMachine(WorkspaceMachine):
             assert expected is not None
             assert found == expected.data
 
-    @precondition(has_open)
     @rule(which=WHICH, path=make.colliding_directories())
     def list_in(self, which: int, path: str) -> None:
         one = self.open_at(which)
@@ -271,7 +277,6 @@ class TransactionMachine(WorkspaceMachine):
             shown = [(entry.path, entry.kind == "file") for entry in page]
             assert shown == one.model.inside.tree.children(path)
 
-    @precondition(has_open)
     @rule(which=WHICH, needle=make.needles().filter(lambda text: "\n" not in text))
     def grep_in(self, which: int, needle: str) -> None:
         one = self.open_at(which)
@@ -281,7 +286,6 @@ class TransactionMachine(WorkspaceMachine):
             found = [(m.path, m.line, m.column, m.text) for m in result.matches]
             assert found == one.model.inside.tree.grep(needle)
 
-    @precondition(has_open)
     @rule(which=WHICH, path=make.colliding_paths())
     def exists_in(self, which: int, path: str) -> None:
         name = nfc(path)
@@ -290,12 +294,47 @@ class TransactionMachine(WorkspaceMachine):
         found = self.within(which, lambda _: None, lambda tx: tx.exists(path))
         assert found is None or found == one.inside.tree.exists(name)
 
+    @rule(which=WHICH, steps=SOME, is_committed=st.booleans())
+    def several_in(
+        self, which: int, steps: list[tuple[str, str, str, bool]], is_committed: bool
+    ) -> None:
+        """Take a few steps at once, so that they meet: bring back, move, overwrite, take away, interfere."""
+        one = self.open_at(which)
+        for verb, path, other, flag in steps:
+            if one not in self.transactions:
+                return
+            at = self.transactions.index(one)
+            if verb == "write":
+                self.write_in(at, path, other, None)
+            elif verb == "read":
+                self.read_in(at, path)
+            elif verb == "delete":
+                self.delete_in(at, path, flag)
+            elif verb == "other":
+                self.write(path, other, None, None, None, None, None)
+            elif verb == "other delete":
+                self.delete(path, flag, None)
+            else:
+                self.take_elsewhere_in(at, path, other, flag, verb == "copy")
+        if is_committed and one in self.transactions:
+            self.commit(self.transactions.index(one))
+
+    @rule(steps=SOME)
+    def several_at_once(self, steps: list[tuple[str, str, str, bool]]) -> None:
+        """Begin and commit with a few steps in between, after as many by others."""
+        half = len(steps) // 2
+        outside = [("other delete" if flag else "other", a, b, flag) for _, a, b, flag in steps]
+        self.several_in(MOST_OPEN - 1, outside[:half], False)
+        if len(self.transactions) == MOST_OPEN:
+            self.roll_back(MOST_OPEN - 1)
+        self.several_in(MOST_OPEN - 1, steps[half:], True)
+
     # The end
 
     @precondition(has_open)
     @rule(which=WHICH)
     def commit(self, which: int) -> None:
-        one = self.open_at(which)
+        one = self.transactions[which % len(self.transactions)]
         changes = one.model.net()
         must, may = one.model.must_conflict(), one.model.may_conflict()
         refusal = self.ended(one)
@@ -313,6 +352,6 @@ class TransactionMachine(WorkspaceMachine):
     @precondition(has_open)
     @rule(which=WHICH)
     def roll_back(self, which: int) -> None:
-        one = self.open_at(which)
+        one = self.transactions[which % len(self.transactions)]
         assert self.ended(one, OSError()) is None
         assert not one.tx._staged.open
