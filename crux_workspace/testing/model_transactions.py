@@ -142,7 +142,7 @@ class ModelTransaction:
                 if one.end is not None:
                     self._place(one, held.get(one.number), replaced)
 
-    def _remove(self, path: str, taken: set[str | None], replaced: dict[str, int]) -> None:
+    def _remove(self, path: str, taken: set[str], replaced: dict[str, int]) -> None:
         if path in taken:
             replaced[path] = self.model.live[path].file
             self.model._bury(path)

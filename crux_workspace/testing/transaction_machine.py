@@ -7,7 +7,7 @@ It has every rule and comparison of `WorkspaceMachine`; those rules are what oth
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -112,7 +112,7 @@ class TransactionMachine(WorkspaceMachine):
             self.give_up(one, {ErrorCode.PATH_TYPE_CONFLICT, ErrorCode.TRANSACTION_CONFLICT})
         return result
 
-    def give_up(self, one: _Open, codes: set[ErrorCode], *, commit: bool = True) -> None:
+    def give_up(self, one: _Open, codes: Collection[ErrorCode], *, commit: bool = True) -> None:
         refusal = self.ended(one, None if commit else OSError())
         if commit:
             assert refusal is not None, "a transaction that cannot be committed was"

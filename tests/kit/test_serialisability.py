@@ -57,7 +57,7 @@ class Told:
     def commit(self, actor: str, paths: list[str]) -> None:
         changes = [Change("update", path, None, "f", None, 1, 1) for path in paths]
         number = len(self.commits) + 1
-        self.commits.append(CommitEntry(number, f"{number}-x", 0, "write", actor, changes, ""))  # type: ignore[arg-type]
+        self.commits.append(CommitEntry(number, f"{number}-x", 0, "write", actor, changes, ""))
 
     def wrong(self) -> list[str]:
         return check(self.history, self.commits, final=self.final)
@@ -211,7 +211,7 @@ class Blind(DelegatingRecordStore):
 
     async def commit_planned(self, partition: str, plan: Any) -> Committed:
         async def blinded(reader: Any) -> Batch:
-            batch = await plan(reader)
+            batch: Batch = await plan(reader)
             for name, value in self.blank.items():
                 setattr(batch, name, value)
             return batch

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crux_workspace import Workspace
 from crux_workspace.errors import StorageError
 from tests.support.stages import KINDS, Stage, chosen, open_stage
 from tests.support.transaction_cases import TRANSACTIONS
@@ -37,7 +39,7 @@ def share(stage: Stage) -> float:
 async def test_a_failing_record_store_leaves_all_or_nothing(stage: Stage, case: Case) -> None:
     expected = await reference(stage, case)
     for fault in chosen(FAULTS, f"{stage.kind} {case}", share(stage)):
-        calls = await sweep_calls(lambda n, f=FAULTS[fault]: _play(stage, case, expected, n, f))  # type: ignore[misc]
+        calls = await sweep_calls(partial(_play, stage, case, expected, FAULTS[fault]))
         assert calls >= expected.record_calls
 
 
@@ -47,19 +49,19 @@ async def test_a_failing_asset_store_leaves_all_or_nothing(stage: Stage, case: C
     assert expected.asset_calls
     for fault in chosen(FAULTS, f"{stage.kind} {case} assets", share(stage)):
         options = {**FAULTS[fault], "assets": True}
-        calls = await sweep_calls(lambda n, o=options: _play(stage, case, expected, n, o))  # type: ignore[misc]
+        calls = await sweep_calls(partial(_play, stage, case, expected, options))
         assert calls >= 1
 
 
 async def _play(
-    stage: Stage, case: Case, expected: Reference, number: int, fault: dict[str, Any]
+    stage: Stage, case: Case, expected: Reference, fault: dict[str, Any], number: int
 ) -> bool:
     trial = await stage.trial(case)
     options = {name: value for name, value in fault.items() if name != "assets"}
     breaks = trial.faulty_assets if fault.get("assets") else trial.faulty
     ws, double = breaks(case.options, fail_on_call=number, **options)
     outcome = await attempt(case.call(ws, trial.namespace))
-    failed = bool(double.failed)  # type: ignore[attr-defined]
+    failed = bool(double.failed)
     if failed and isinstance(outcome, BaseException):
         assert isinstance(outcome, StorageError), repr(outcome)
     await judge(trial, case, expected, outcome)
@@ -76,14 +78,8 @@ async def test_a_repeated_key_finds_out_whether_a_lost_commit_landed(
     for number in range(1, 12):
         trial = await stage.trial()
         ws, double = trial.faulty({}, fail_on_call=number, when=when, and_later=True)
-        keyed = {"idempotency_key": "k", "namespace": trial.namespace}
-        first = await attempt(
-            ws.transaction(lambda tx: tx.append("/workspace/n.txt", "x"), **keyed)  # type: ignore[arg-type]
-        )
-        await trial.workspace().transaction(
-            lambda tx: tx.append("/workspace/n.txt", "x"),
-            **keyed,  # type: ignore[arg-type]
-        )
+        first = await attempt(_append_once(ws, trial.namespace))
+        await _append_once(trial.workspace(), trial.namespace)
         text = await trial.workspace().read_text("/workspace/n.txt", namespace=trial.namespace)
         assert text == "x"
         await trial.check()
@@ -91,3 +87,9 @@ async def test_a_repeated_key_finds_out_whether_a_lost_commit_landed(
             assert not isinstance(first, BaseException)
             return
     pytest.fail("the sweep does not end")
+
+
+async def _append_once(ws: Workspace, namespace: str) -> Any:
+    return await ws.transaction(
+        lambda tx: tx.append("/workspace/n.txt", "x"), idempotency_key="k", namespace=namespace
+    )
