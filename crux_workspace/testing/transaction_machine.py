@@ -304,6 +304,10 @@ class TransactionMachine(WorkspaceMachine):
             if one not in self.transactions:
                 return
             at = self.transactions.index(one)
+            inside = one.model.inside
+            wanted = sorted(inside.gone) if verb == "write" and flag else one.model.paths()
+            if wanted and (verb != "write" or flag) and not verb.startswith("other"):
+                path = wanted[len(path) % len(wanted)]
             if verb == "write":
                 self.write_in(at, path, other, None)
             elif verb == "read":
