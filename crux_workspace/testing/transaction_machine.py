@@ -50,6 +50,11 @@ class _Open:
     model: ModelTransaction
 
 
+def chosen(there: list[str], path: str) -> str:
+    """Return one of the paths that are there, if any are."""
+    return there[len(path) % len(there)] if there else path
+
+
 def has_open(machine: TransactionMachine) -> bool:
     return bool(machine.transactions)
 
@@ -303,25 +308,26 @@ class TransactionMachine(WorkspaceMachine):
         for verb, path, other, flag in steps:
             if one not in self.transactions:
                 return
-            at = self.transactions.index(one)
-            inside = one.model.inside
-            wanted = sorted(inside.gone) if verb == "write" and flag else one.model.paths()
-            if wanted and (verb != "write" or flag) and not verb.startswith("other"):
-                path = wanted[len(path) % len(wanted)]
-            if verb == "write":
-                self.write_in(at, path, other, None)
-            elif verb == "read":
-                self.read_in(at, path)
-            elif verb == "delete":
-                self.delete_in(at, path, flag)
-            elif verb == "other":
-                self.write(path, other, None, None, None, None, None)
-            elif verb == "other delete":
-                self.delete(path, flag, None)
-            else:
-                self.take_elsewhere_in(at, path, other, flag, verb == "copy")
+            self.step(one, verb, path, other, flag)
         if is_committed and one in self.transactions:
             self.commit(self.transactions.index(one))
+
+    def step(self, one: _Open, verb: str, path: str, other: str, flag: bool) -> None:
+        at = self.transactions.index(one)
+        if verb == "other":
+            self.write(path, other, None, None, None, None, None)
+        elif verb == "other delete":
+            self.delete(path, flag, None)
+        elif verb == "write":
+            gone = sorted(one.model.inside.gone) if flag else []
+            self.write_in(at, chosen(gone, path), other, None)
+        elif verb == "read":
+            self.read_in(at, path)
+        elif verb == "delete":
+            self.delete_in(at, chosen(one.model.paths(), path), flag)
+        else:
+            here = chosen(one.model.paths(), path)
+            self.take_elsewhere_in(at, here, other, flag, verb == "copy")
 
     @rule(steps=SOME)
     def several_at_once(self, steps: list[tuple[str, str, str, bool]]) -> None:
