@@ -251,9 +251,9 @@ async def read_json(space: Space, reads: TreeReads, path: str, *, version: int |
     data = await stored(space.ports, path, found.of, found.body)
     try:
         return load(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"The text of {path} is not JSON.",
+            f"The text of {path} is not JSON, or nested too deeply.",
             code=ErrorCode.INVALID_CONTENT,
             details={"path": path},
             hint="Read it with read_text.",
