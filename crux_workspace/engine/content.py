@@ -7,7 +7,8 @@ import codecs
 import contextlib
 import hashlib
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -482,28 +483,43 @@ async def stream_bytes(
     offset: int,
     length: int | None,
     chunk_bytes: int,
-) -> AsyncIterator[bytes]:
-    """Iterate over a range of a version's bytes, in chunks of at most `chunk_bytes`."""
+) -> AsyncGenerator[bytes, None]:
+    """Iterate over a range of a version's bytes, in chunks of at most `chunk_bytes`; closes what it opened when left early."""
     if of.asset is None:
         data = await stored(ports, path, of, body)
         end = len(data) if length is None else min(len(data), offset + length)
         for start in range(offset, end, chunk_bytes):
             yield data[start : min(end, start + chunk_bytes)]
         return
-    assets = _assets(ports, path)
+    if offset and offset >= of.size:
+        return
     whole = offset == 0 and (length is None or length >= of.size)
     digest = hashlib.sha256()
-    try:
-        async for piece in assets.stream(of.asset, offset, length):
+    async with aclosing(_asset_pieces(ports, path, of.asset, offset, length)) as pieces:
+        async for piece in pieces:
             if whole:
                 digest.update(piece)
             for start in range(0, len(piece), chunk_bytes):
                 yield piece[start : start + chunk_bytes]
+    if whole and digest.hexdigest() != of.sha256:
+        raise _corrupt(path, "its bytes do not match their hash")
+
+
+async def _asset_pieces(
+    ports: EnginePorts, path: str, ref: str, offset: int, length: int | None
+) -> AsyncGenerator[bytes, None]:
+    """Iterate over a range of an asset's bytes as the store gives them."""
+    pieces = _assets(ports, path).stream(ref, offset, length)
+    try:
+        async for piece in pieces:
+            yield piece
     except AssetNotFound:
         raise _asset_missing(path) from None
-    except (WorkspaceError, GeneratorExit):
+    except WorkspaceError:
         raise
     except Exception as error:
         raise unavailable("asset store", error) from error
-    if whole and digest.hexdigest() != of.sha256:
-        raise _corrupt(path, "its bytes do not match their hash")
+    finally:
+        close = getattr(pieces, "aclose", None)
+        if close is not None:
+            await close()
