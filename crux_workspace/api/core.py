@@ -76,6 +76,7 @@ class WorkspaceCore:
     _spaces: dict[tuple[str, str | None], Space] = field(default_factory=dict)
     _kept: set[str] = field(default_factory=set)
     _keeper: LocalRuntime | None = None
+    _is_over: bool = False
 
     def enter(self) -> None:
         """Refuse a call that cannot be served: after closing, in a forked child, on another loop.
@@ -196,7 +197,7 @@ class WorkspaceCore:
 
     async def aclose(self) -> None:
         """End watches, wait for commits in flight, then close what was opened with the workspace; idempotent."""
-        if self.closed or self.process != os.getpid():
+        if self._is_over or self.process != os.getpid():
             return
         self.closed = True
         for watch in list(self.watches):
@@ -208,6 +209,7 @@ class WorkspaceCore:
         await self.in_flight.wait()
         if self.close_storage is not None:
             await self.close_storage()
+        self._is_over = True  # a call that was cancelled on the way is taken up by the next one
 
 
 _MAX_SPACES = 1024

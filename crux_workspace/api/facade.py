@@ -263,7 +263,8 @@ class Workspace(VersionMethods, WatchMethods):
             >>> (await ws.namespaces()).names
             ['default']
         """
-        check_namespace(f"{prefix}-")  # what a name may hold, its start may hold
+        is_blank = str(prefix).strip() == ""
+        check_namespace(f"{prefix}-" if is_blank else prefix)  # a start may hold what a name may
         core = self._core
 
         async def call() -> NamespacePage:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from pathlib import PurePosixPath
 
 from crux_workspace.api.runner import Runner
@@ -111,7 +112,7 @@ class ReadMethods:
             ['/workspace/notes.md']
         """
 
-        async def call(space: Space) -> AsyncIterator[WorkspaceFile]:
+        async def call(space: Space) -> AsyncGenerator[WorkspaceFile, None]:
             where, directory = _scope(path)
             cursor: str | None = None
             while True:
@@ -132,8 +133,9 @@ class ReadMethods:
                 if cursor is None:
                     return
 
-        async for file in self._runner.iterate("walk", path, namespace, call):
-            yield file
+        async with aclosing(self._runner.iterate("walk", path, namespace, call)) as files:
+            async for file in files:
+                yield file
 
     async def read(
         self,
@@ -355,21 +357,23 @@ class ReadMethods:
             b'# Notes\n'
         """
 
-        async def call(space: Space) -> AsyncIterator[bytes]:
-            tree = await self._tree(space)
-            async for chunk in reading.stream(
+        async def call(space: Space) -> AsyncGenerator[bytes, None]:
+            found = reading.stream(
                 space,
-                tree,
+                await self._tree(space),
                 _file(space, path),
                 version=self._version(version),
                 offset=offset,
                 length=length,
                 chunk_bytes=chunk_bytes,
-            ):
-                yield chunk
+            )
+            async with aclosing(found):
+                async for chunk in found:
+                    yield chunk
 
-        async for chunk in self._runner.iterate("stream", path, namespace, call):
-            yield chunk
+        async with aclosing(self._runner.iterate("stream", path, namespace, call)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     async def exists(self, path: PathLike, *, namespace: str | None = None) -> bool:
         """Tell whether a file or a directory is there.

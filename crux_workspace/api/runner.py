@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 from crux_workspace.api.core import WorkspaceCore
@@ -75,17 +76,19 @@ class Runner:
         verb: str,
         path: object,
         namespace: str | None,
-        call: Callable[[Space], AsyncIterator[_T]],
-    ) -> AsyncIterator[_T]:
-        """Carry out one call that yields; its span ends with the iteration."""
+        call: Callable[[Space], AsyncGenerator[_T, None]],
+    ) -> AsyncGenerator[_T, None]:
+        """Carry out one call that yields; its span ends with the iteration, and whoever leaves it early closes it whole."""
         span = self.core.recorder.start(VERBS[verb].span, current=False)
-        hashed = await self._hash(path)
+        hashed = None
         size = 0
         try:
+            hashed = await self._hash(path)
             space = await self._space(namespace)
-            async for item in call(space):
-                size += len(item) if isinstance(item, bytes) else 0
-                yield item
+            async with aclosing(call(space)) as items:
+                async for item in items:
+                    size += len(item) if isinstance(item, bytes) else 0
+                    yield item
         except GeneratorExit:
             span.finish(kind=verb, size=size, path_hash=hashed)
             raise

@@ -202,6 +202,7 @@ class VersionMethods(PublishMethods):
 
         Raises:
             InvalidInputError: The URI belongs elsewhere (``INVALID_ARGUMENT``).
+            AccessDeniedError: It names a path outside all mounts (``OUTSIDE_MOUNTS``).
             NotFoundError: What it named is not kept any more.
 
         Cost:

@@ -6,7 +6,9 @@ import asyncio
 import codecs
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Callable
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -120,7 +122,7 @@ async def prepare(
         LimitExceededError: It passes `max_file_bytes` (``FILE_TOO_LARGE``).
         StateError: It needs an asset store and there is none (``ASSET_STORE_REQUIRED``).
     """
-    if encoding is not None and codecs.lookup(_known(encoding)).name != "utf-8":
+    if encoding is not None and not _is_utf8(encoding):
         raise InvalidInputError("encoding must be 'utf-8' or None.", details={"option": "encoding"})
     if isinstance(content, str):
         return await prepare_text(ports, path, content, mime_type=mime_type)
@@ -207,12 +209,11 @@ async def off_loop(size: int, work: Callable[[], _T]) -> _T:
     return work() if size < _OFF_LOOP_BYTES else await asyncio.to_thread(work)
 
 
-def _known(encoding: str) -> str:
+def _is_utf8(encoding: str) -> bool:
     try:
-        codecs.lookup(encoding)
-    except (LookupError, TypeError):
-        return "ascii"
-    return encoding
+        return codecs.lookup(encoding).name == "utf-8"
+    except (LookupError, TypeError, ValueError):
+        return False
 
 
 def _decoded(path: str, data: bytes) -> str:
@@ -231,26 +232,27 @@ def _decoded(path: str, data: bytes) -> str:
 
 async def _checked_chunks(path: str, source: Any) -> AsyncIterator[bytes]:  # noqa: ANN401
     async for chunk in source:
-        if not isinstance(chunk, bytes | bytearray | memoryview):
-            raise _no_bytes(path, chunk)
-        yield bytes(chunk)
+        yield _as_bytes(path, chunk)
 
 
 async def _file_chunks(path: str, source: Any) -> AsyncIterator[bytes]:  # noqa: ANN401
     while True:
-        chunk = await asyncio.to_thread(source.read, _CHUNK)
-        if isinstance(chunk, str):
-            raise _no_bytes(path, chunk)
+        chunk = _as_bytes(path, await asyncio.to_thread(source.read, _CHUNK))
         if not chunk:
             return
-        yield bytes(chunk)
+        yield chunk
 
 
-def _no_bytes(path: str, chunk: object) -> InvalidInputError:
-    return InvalidInputError(
+def _as_bytes(path: str, chunk: object) -> bytes:
+    if isinstance(chunk, bytes | bytearray | memoryview):
+        return bytes(chunk)
+    if inspect.iscoroutine(chunk):
+        chunk.close()
+    raise InvalidInputError(
         f"The stream for {path} gave {type(chunk).__name__} instead of bytes; open the file in binary mode.",
         code=ErrorCode.INVALID_CONTENT,
         details={"path": path},
+        hint="Of an asynchronous file pass an async iterator of its chunks.",
     )
 
 
@@ -386,9 +388,12 @@ async def _put(
     options = PutOptions(key=key, mime_type=mime_type, max_bytes=limit)
     try:
         return await assets.put(data, options)
-    except AssetTooLarge:
-        check_file_size(ports, path, (limit or 0) + 1)
-        raise
+    except AssetTooLarge as large:
+        raise LimitExceededError(
+            f"{path} is larger than {large.limit} bytes, the most that may be stored; store less.",
+            code=ErrorCode.FILE_TOO_LARGE,
+            details={"path": path, "size": None, "limit": large.limit, "used": None},
+        ) from None
     except WorkspaceError:
         raise
     except Exception as error:
@@ -478,28 +483,43 @@ async def stream_bytes(
     offset: int,
     length: int | None,
     chunk_bytes: int,
-) -> AsyncIterator[bytes]:
-    """Iterate over a range of a version's bytes, in chunks of at most `chunk_bytes`."""
+) -> AsyncGenerator[bytes, None]:
+    """Iterate over a range of a version's bytes, in chunks of at most `chunk_bytes`; closes what it opened when left early."""
     if of.asset is None:
         data = await stored(ports, path, of, body)
         end = len(data) if length is None else min(len(data), offset + length)
         for start in range(offset, end, chunk_bytes):
             yield data[start : min(end, start + chunk_bytes)]
         return
-    assets = _assets(ports, path)
+    if offset and offset >= of.size:
+        return
     whole = offset == 0 and (length is None or length >= of.size)
     digest = hashlib.sha256()
-    try:
-        async for piece in assets.stream(of.asset, offset, length):
+    async with aclosing(_asset_pieces(ports, path, of.asset, offset, length)) as pieces:
+        async for piece in pieces:
             if whole:
                 digest.update(piece)
             for start in range(0, len(piece), chunk_bytes):
                 yield piece[start : start + chunk_bytes]
+    if whole and digest.hexdigest() != of.sha256:
+        raise _corrupt(path, "its bytes do not match their hash")
+
+
+async def _asset_pieces(
+    ports: EnginePorts, path: str, ref: str, offset: int, length: int | None
+) -> AsyncGenerator[bytes, None]:
+    """Iterate over a range of an asset's bytes as the store gives them."""
+    pieces = _assets(ports, path).stream(ref, offset, length)
+    try:
+        async for piece in pieces:
+            yield piece
     except AssetNotFound:
         raise _asset_missing(path) from None
-    except (WorkspaceError, GeneratorExit):
+    except WorkspaceError:
         raise
     except Exception as error:
         raise unavailable("asset store", error) from error
-    if whole and digest.hexdigest() != of.sha256:
-        raise _corrupt(path, "its bytes do not match their hash")
+    finally:
+        close = getattr(pieces, "aclose", None)
+        if close is not None:
+            await close()

@@ -28,12 +28,11 @@ from crux_workspace.engine.keys import (
     head_key,
     path_in_key,
     states_prefix,
-    version_prefix,
     was_key_parts,
     was_prefix,
 )
 from crux_workspace.engine.reads import Children
-from crux_workspace.engine.tree import scan_range
+from crux_workspace.engine.tree import last_state, scan_range
 from crux_workspace.errors import ErrorCode, VersionNotFoundError
 from crux_workspace.events.log import log_head, time_of
 from crux_workspace.model.globs import Glob
@@ -206,7 +205,7 @@ class PastReads:
         version = head.version
         if head.pinned is not None and head.pinned != head.version:
             version = head.pinned
-            shown = await _last_state(self.reader, head.file_id, version, bodies=False)
+            shown = await last_state(self.reader, head.file_id, version, bodies=False)
         if shown is None:
             return None
         values = shown.state if isinstance(shown, PastState) else shown
@@ -296,7 +295,7 @@ async def _of_state(
     for _ in range(2):
         content = state
         if state.state.partial:
-            last = await _last_state(reader, state.file_id, state.version, bodies=bodies)
+            last = await last_state(reader, state.file_id, state.version, bodies=bodies)
             if last is None:
                 return None
             content = last
@@ -361,15 +360,6 @@ async def _current(
         if place is None:
             return None
     return None
-
-
-async def _last_state(
-    reader: Reader, file_id: str, version: int, *, bodies: bool
-) -> PastState | None:
-    """Return the last ended state of a version: it has the content unless the version is current."""
-    prefix = version_prefix(file_id, version)
-    page = await reader.scan(prefix, reverse=True, limit=1, bodies=bodies)
-    return PastState.of(page.records[0]) if page.records else None
 
 
 def _entry_of(state: PastState, asset: str | None, uri: str | None, body: bytes | None) -> Entry:

@@ -16,9 +16,8 @@ from crux_workspace.engine.keys import (
     head_key,
     path_in_key,
     states_prefix,
-    version_prefix,
 )
-from crux_workspace.engine.tree import SCAN_PAGE, scan_range
+from crux_workspace.engine.tree import SCAN_PAGE, has_live, last_state, scan_range
 from crux_workspace.model.globs import Glob
 from crux_workspace.storage.layout import (
     SEGMENT_END,
@@ -150,17 +149,12 @@ class LiveReads:
     async def has(self, path: str) -> bool:
         """Tell whether a live file is at a path or below it. Cost: 1 read."""
         low, high = subtree_range("head", path)
-        return await self._any(head_key(path)[:-1] if path != "/" else low, high)
+        prefix = head_key(path)[:-1] if path != "/" else low
+        return await has_live(self.reader, prefix, high, self.now)
 
     async def has_below(self, path: str) -> bool:
         """Tell whether a live file is below a path. Cost: 1 read."""
-        return await self._any(*subtree_range("head", path))
-
-    async def _any(self, prefix: str, before: str) -> bool:
-        async for record in scan_range(self.reader, prefix, before=before, page=8):
-            if not Entry.of(record).is_expired(self.now):
-                return True
-        return False
+        return await has_live(self.reader, *subtree_range("head", path), self.now)
 
     async def children(self, path: str, *, after: str | None, limit: int) -> Children:
         """Return one page of a directory; what is below sub-directories is skipped by seeking."""
@@ -230,10 +224,7 @@ class LiveReads:
         self, file_id: str, version: int, *, bodies: bool = False
     ) -> PastState | None:
         """Return the last ended state of a version."""
-        page = await self.reader.scan(
-            version_prefix(file_id, version), reverse=True, limit=1, bodies=bodies
-        )
-        return PastState.of(page.records[0]) if page.records else None
+        return await last_state(self.reader, file_id, version, bodies=bodies)
 
     async def versions(self, file_id: str, *, below: int | None) -> AsyncIterator[PastState]:
         """Iterate over the ended versions of a file, newest first, each by its last state."""

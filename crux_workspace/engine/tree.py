@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.engine.keys import (
-    file_key,
     gone_key,
     head_key,
     states_prefix,
@@ -29,9 +28,10 @@ from crux_workspace.storage.layout import (
 )
 from crux_workspace.storage.records import PreconditionFailed, Reader, Record
 
-__all__ = ["SCAN_PAGE", "LiveTree", "scan_range"]
+__all__ = ["SCAN_PAGE", "LiveTree", "has_live", "last_state", "scan_range"]
 
 SCAN_PAGE = 256
+_FEW = 8
 
 
 async def scan_range(
@@ -57,6 +57,26 @@ async def scan_range(
             before = found.next
         else:
             after = found.next
+
+
+async def has_live(reader: Reader, low: str, high: str, now: int) -> bool:
+    """Tell whether a head of a key range is a live file's. Cost: 1 read where not all of the first ones have expired."""
+    after: str | None = None
+    while True:
+        page = await reader.scan(low, after=after, before=high, limit=_FEW)
+        if any(not Entry.of(record).is_expired(now) for record in page.records):
+            return True
+        if page.next is None:
+            return False
+        after = page.next
+
+
+async def last_state(
+    reader: Reader, file_id: str, version: int, *, bodies: bool
+) -> PastState | None:
+    """Return the last ended state of a version: it has the content, unless the version is current."""
+    page = await reader.scan(version_prefix(file_id, version), reverse=True, limit=1, bodies=bodies)
+    return PastState.of(page.records[0]) if page.records else None
 
 
 @dataclass(slots=True)
@@ -171,11 +191,7 @@ class LiveTree:
 
     async def has_below(self, path: str) -> bool:
         """Tell whether a live file is below a directory."""
-        low, high = subtree_range("head", path)
-        async for record in scan_range(self.reader, low, before=high, page=8):
-            if not Entry.of(record).is_expired(self.now):
-                return True
-        return False
+        return await has_live(self.reader, *subtree_range("head", path), self.now)
 
     async def states(
         self, file_id: str, *, below: int | None = None, bodies: bool = False, page: int = 8
@@ -192,13 +208,9 @@ class LiveTree:
         self, file_id: str, version: int, *, bodies: bool = False
     ) -> PastState | None:
         """Return the last ended state of a version: the one that has its content."""
-        page = await self.reader.scan(
-            version_prefix(file_id, version), reverse=True, limit=1, bodies=bodies
-        )
-        if not page.records:
-            return None
-        state = PastState.of(page.records[0])
-        self.rely(state.key, state.revision)
+        state = await last_state(self.reader, file_id, version, bodies=bodies)
+        if state is not None:
+            self.rely(state.key, state.revision)
         return state
 
     async def versions_from(
@@ -222,8 +234,3 @@ class LiveTree:
         """Return who made a commit, for a conflict's details; None when the log no longer has it."""
         [record] = await self.reader.get_many([log_key(sequence)], bodies=False)
         return None if record is None else log_head(record).actor
-
-    async def place(self, file_id: str) -> Record | None:
-        """Return `file/<id>`."""
-        [record] = await self.get([file_key(file_id)])
-        return record

@@ -43,6 +43,7 @@ class LocalRuntime:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = os.getpid()
         self._closed = False
+        self._is_over = False
         self._pollers: WeakValueDictionary[Hub, Poller] = WeakValueDictionary()
         self._watches: WeakSet[Watching] = WeakSet()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -114,7 +115,7 @@ class LocalRuntime:
 
     async def aclose(self) -> None:
         """End its watches and its upkeep; idempotent. In a forked child it does nothing."""
-        if self._closed or self._process != os.getpid():
+        if self._is_over or self._process != os.getpid():
             return
         self._closed = True
         for watch in list(self._watches):
@@ -129,6 +130,7 @@ class LocalRuntime:
             task.cancel()
         if left:
             await asyncio.wait(left)
+        self._is_over = True
 
     async def __aenter__(self) -> Self:
         self.check()

@@ -7,6 +7,7 @@ for the ends of a line without its ending, whether that is LF or CRLF.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -84,7 +85,7 @@ class Query:
                 hint="Give a context_lines of 0 or more.",
             )
         text = text.replace("\r\n", "\n")
-        spans = islice(self._spans(text), max(limit, 0))
+        spans = islice(self._spans(text), min(max(limit, 0), sys.maxsize))
         return list(_located(text, spans, path, context_lines))
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:

@@ -183,7 +183,9 @@ async def _resolve_inline(space: Space, uri: str, inline: re.Match[str]) -> byte
     path, version = unquote(inline[3]), int(inline[4])
     if inline_uri(ports.workspace_id, ports.namespace, path, version) != uri:
         raise _foreign()
-    found = await open_version(space, space.reads(), normalise(path), version)
+    where = normalise(path)
+    space.router.readable(where)
+    found = await open_version(space, space.reads(), where, version)
     return await stored(ports, found.path, found.of, found.body)
 
 

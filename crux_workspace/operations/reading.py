@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any, cast
 
 from crux_workspace.engine.codec import Attributes
@@ -251,9 +252,9 @@ async def read_json(space: Space, reads: TreeReads, path: str, *, version: int |
     data = await stored(space.ports, path, found.of, found.body)
     try:
         return load(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"The text of {path} is not JSON.",
+            f"The text of {path} is not JSON, or nested too deeply.",
             code=ErrorCode.INVALID_CONTENT,
             details={"path": path},
             hint="Read it with read_text.",
@@ -293,13 +294,13 @@ async def stream(
     offset: int,
     length: int | None,
     chunk_bytes: int,
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """Iterate over the bytes of a file, in constant memory."""
     whole_number("offset", offset)
     whole_number("length", length)
     whole_number("chunk_bytes", chunk_bytes, least=1)
     found = await open_version(space, reads, path, version)
-    async for chunk in stream_bytes(
+    chunks = stream_bytes(
         space.ports,
         path,
         found.of,
@@ -307,8 +308,10 @@ async def stream(
         offset=offset,
         length=length,
         chunk_bytes=chunk_bytes,
-    ):
-        yield chunk
+    )
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            yield chunk
 
 
 async def stat(space: Space, reads: TreeReads, path: str) -> WorkspaceFile | None:

@@ -186,7 +186,13 @@ class Space:
 
 def digest_of(verb: str, request: list[Any]) -> str:
     """Hash what two calls with one idempotency key must agree on."""
-    return hashlib.sha256(_encode([verb, request])).hexdigest()
+    try:
+        return hashlib.sha256(_encode([verb, request])).hexdigest()
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            f"A text given to {verb} holds a lone surrogate, which UTF-8 cannot write.",
+            code=ErrorCode.INVALID_CONTENT,
+        ) from None
 
 
 def not_found(path: str, hint: str | None = None) -> PathNotFoundError:

@@ -83,18 +83,19 @@ class LocalFilesAssetStore:
     ) -> AsyncIterator[bytes]:
         """See `AssetStore.stream`."""
         names = names_of(ref)
-        left = length
+        file, position, left = -1, offset, length
 
-        def open_file() -> int:
+        def open_file() -> None:
+            nonlocal file
             with _reporting(ref):
-                return self._tree.open(names)
+                file = self._tree.open(names)
 
         def read(size: int) -> bytes:
             with _reporting(ref):
                 return os.pread(file, size, position)
 
-        file, position = await _in_thread(open_file), offset
         try:
+            await _in_thread(open_file)
             while left is None or left > 0:
                 chunk = await _in_thread(
                     read, _CHUNK_BYTES if left is None else min(_CHUNK_BYTES, left)
@@ -105,7 +106,8 @@ class LocalFilesAssetStore:
                 left = None if left is None else left - len(chunk)
                 yield chunk
         finally:
-            os.close(file)
+            if file >= 0:
+                os.close(file)
 
     async def delete(self, ref: str) -> None:
         """See `AssetStore.delete`; folders left empty go too."""

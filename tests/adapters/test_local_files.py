@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -211,3 +212,25 @@ async def test_puts_and_deletes_beside_each_other_agree(store: LocalFilesAssetSt
 
     await asyncio.gather(*(one(n) for n in range(40)))
     assert (await store.list("", limit=5)).assets == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to count descriptors")
+async def test_a_stream_that_is_cancelled_while_it_opens_keeps_no_descriptor(
+    store: LocalFilesAssetStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asset = await store.put(b"abc", _options(HEX))
+    opened = store._tree.open
+
+    def slowly(names: list[str]) -> int:
+        descriptor = opened(names)
+        time.sleep(0.1)
+        return descriptor
+
+    monkeypatch.setattr(store._tree, "open", slowly)
+    before = sorted(Path("/proc/self/fd").iterdir())
+    task = asyncio.ensure_future(anext(store.stream(asset.ref)))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert sorted(Path("/proc/self/fd").iterdir()) == before

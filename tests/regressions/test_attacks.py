@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from crux_workspace import Workspace, open_workspace
-from crux_workspace.errors import ConflictError, InvalidInputError, StateError
-from crux_workspace.storage import MemoryRecordStore
+from crux_workspace import Workspace, open_workspace, workspace
+from crux_workspace.errors import ConflictError, InvalidInputError, LimitExceededError, StateError
+from crux_workspace.storage import MemoryAssetStore, MemoryRecordStore, PutOptions, StoredAsset
 from crux_workspace.storage.records import Batch, Put
 
 
@@ -81,3 +82,73 @@ async def test_a_url_that_is_none_is_refused_with_a_code(url: Any) -> None:
     with pytest.raises(InvalidInputError) as refused:
         await open_workspace(url)
     assert refused.value.code == "INVALID_ARGUMENT"
+
+
+class _AsyncFile:
+    async def read(self, size: int) -> bytes:
+        return b"x" * size
+
+
+class _NumberFile:
+    def read(self, size: int) -> int:
+        return size
+
+
+_ODD_CALLS: dict[str, tuple[str, Callable[[Workspace], Awaitable[object]]]] = {
+    "an encoding with a NUL": (
+        "INVALID_ARGUMENT",
+        lambda ws: ws.write("/workspace/b", b"x", encoding="utf-8\0"),
+    ),
+    "an encoding with a lone surrogate": (
+        "INVALID_ARGUMENT",
+        lambda ws: ws.write("/workspace/b", b"x", encoding="\ud800"),
+    ),
+    "an asynchronous file": (
+        "INVALID_CONTENT",
+        lambda ws: ws.write("/workspace/b", _AsyncFile()),  # type: ignore[arg-type]
+    ),
+    "a file of numbers": (
+        "INVALID_CONTENT",
+        lambda ws: ws.write("/workspace/b", _NumberFile()),  # type: ignore[arg-type]
+    ),
+    "a surrogate in an edit with a key": (
+        "INVALID_CONTENT",
+        lambda ws: ws.edit("/workspace/a", "x", "\ud800", idempotency_key="k"),
+    ),
+    "text nested too deeply for JSON": (
+        "INVALID_CONTENT",
+        lambda ws: ws.read_json("/workspace/deep"),
+    ),
+    "a prefix that is no string": (
+        "INVALID_ARGUMENT",
+        lambda ws: ws.namespaces(None),  # type: ignore[arg-type]
+    ),
+}
+
+
+@pytest.mark.parametrize("what", _ODD_CALLS)
+async def test_odd_arguments_get_typed_errors(ws: Workspace, what: str) -> None:
+    await ws.write("/workspace/a", "x")
+    await ws.write("/workspace/deep", "[" * 50_000)
+    code, call = _ODD_CALLS[what]
+    with pytest.raises(InvalidInputError) as refused:
+        await call(ws)
+    assert refused.value.code == code
+    assert not await ws.exists("/workspace/b")
+
+
+async def test_a_huge_number_of_results_is_no_error(ws: Workspace) -> None:
+    await ws.write("/workspace/a", "x")
+    assert len((await ws.grep("x", max_results=10**30)).matches) == 1
+
+
+async def test_a_store_that_takes_less_than_the_workspace_allows_is_a_limit() -> None:
+    class SmallAssetStore(MemoryAssetStore):
+        async def put(self, data: bytes | AsyncIterator[bytes], options: PutOptions) -> StoredAsset:
+            return await super().put(data, replace(options, max_bytes=2))
+
+    records = MemoryRecordStore()
+    async with workspace(id="w", namespace="n", records=records, assets=SmallAssetStore()) as ws:
+        with pytest.raises(LimitExceededError) as refused:
+            await ws.write("/workspace/a.bin", b"abc")
+    assert (refused.value.code, refused.value.details["limit"]) == ("FILE_TOO_LARGE", 2)

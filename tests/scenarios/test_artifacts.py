@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crux_workspace import ContentOptions, Workspace
+from crux_workspace import ContentOptions, Mount, Workspace
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.testing.workspace import refused
 
@@ -178,6 +178,14 @@ async def test_resolve_opens_only_its_own(make_ws: Any) -> None:
     for uri in ("", "rubbish", "https://example.org/", "file:///etc/passwd"):
         with refused(ErrorCode.INVALID_ARGUMENT):
             await mine.resolve(uri)
+
+
+async def test_resolve_reaches_no_further_than_the_mounts(make_ws: Any) -> None:
+    await make_ws().write(A, "secret")
+    uri = (await make_ws().finalize(A)).uri
+    narrow = make_ws(mounts=[Mount("/outputs")])
+    with refused(ErrorCode.OUTSIDE_MOUNTS):
+        await narrow.resolve(uri)
 
 
 async def test_resolve_of_an_inline_version_that_is_gone(ws: Workspace) -> None:

@@ -90,6 +90,22 @@ async def test_close_waits_for_commits_in_flight(make_ws: Any) -> None:
     assert await other.exists(A) == landed
 
 
+async def test_a_close_that_was_cancelled_is_taken_up_by_the_next_one(tmp_path: Path) -> None:
+    ws = await open_workspace(f"sqlite:///{tmp_path}/work.db")
+    gate = asyncio.Event()
+    in_flight = asyncio.create_task(ws._core.in_flight.shielded(gate.wait()))
+    closing = asyncio.create_task(ws.aclose())
+    await asyncio.sleep(0.01)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    gate.set()
+    await in_flight
+    await ws.aclose()
+    with refused(ErrorCode.WORKSPACE_CLOSED):
+        await ws._core.records.sequences([])
+
+
 async def test_a_bound_view_refuses_another_namespace(make_ws: Any) -> None:
     ws = make_ws(namespace=None)
     bound = ws.for_namespace("thread:9")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from crux_workspace import ContentOptions
+from crux_workspace import ContentOptions, Workspace, workspace
 from crux_workspace.errors import ErrorCode
+from crux_workspace.storage import MemoryAssetStore, MemoryRecordStore
 from crux_workspace.testing.workspace import refused
 
 TEXT = "one\ntwo\r\nthree\rstill three\x0c\u2028\nfour"
@@ -170,3 +172,32 @@ async def test_a_missing_file_error_is_the_builtin_one_too(ws: Any) -> None:
         await ws.read("/workspace/none")
     with pytest.raises(LookupError):
         await ws.read("/workspace/none")
+
+
+async def test_a_stream_that_is_left_early_is_closed_at_once_down_to_the_store() -> None:
+    closed = False
+
+    class WatchedAssetStore(MemoryAssetStore):
+        async def stream(
+            self, ref: str, offset: int = 0, length: int | None = None
+        ) -> AsyncIterator[bytes]:
+            nonlocal closed
+            try:
+                async for piece in super().stream(ref, offset, length):
+                    yield piece
+            finally:
+                closed = True
+
+    records = MemoryRecordStore()
+    async with workspace(id="w", namespace="n", records=records, assets=WatchedAssetStore()) as ws:
+        await ws.write("/workspace/a.bin", b"abc")
+        chunks: Any = ws.stream("/workspace/a.bin", chunk_bytes=1)
+        assert await anext(chunks) == b"a"
+        await chunks.aclose()
+        assert closed
+
+
+async def test_a_stream_from_beyond_the_end_is_empty(ws: Workspace) -> None:
+    await ws.write("/workspace/a.bin", b"abc")
+    for offset in (3, 10**30):
+        assert [chunk async for chunk in ws.stream("/workspace/a.bin", offset=offset)] == []
