@@ -13,6 +13,7 @@ import io
 import json
 import os
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from crux_workspace import Limits, Workspace, local_runtime, workspace
+from crux_workspace import Limits, Transaction, Workspace, local_runtime, workspace
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.storage import Storage
 from storage_adapters import open_storage
@@ -42,6 +43,7 @@ REPOSITORY = "/workspace/repository"
 GENERATED = "/workspace/generated"
 NOTES = "/workspace/notes.md"
 REPORT = "/outputs/report.md"
+STOCK = "/workspace/shop/stock.json"
 
 console = Console(highlight=False)
 if not console.is_terminal:
@@ -690,22 +692,250 @@ async def ask_another_process(stage: Stage) -> None:
     proof.fact(f"{took * 1000:.0f} ms for a process to start and read")
 
 
-def _command(stage: Stage, *arguments: str) -> bytes:
+def _command(stage: Stage, *arguments: str, stdin: bytes = b"") -> bytes:
     """Run the command line in a process of its own."""
     ran = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-m", "crux_workspace.cli", *arguments],
-        env={
-            **os.environ,
-            "CRUX_WORKSPACE_URL": f"sqlite:///{stage.database}",
-            "CRUX_WORKSPACE_ID": "demo",
-            "CRUX_WORKSPACE_NAMESPACE": "demo",
-            "PYTHONPATH": str(ROOT),
-        },
+        env=_environment(stage),
+        input=stdin,
         capture_output=True,
         check=True,
         timeout=60,
     )
     return ran.stdout
+
+
+def _environment(stage: Stage) -> dict[str, str]:
+    return {
+        **os.environ,
+        "CRUX_WORKSPACE_URL": f"sqlite:///{stage.database}",
+        "CRUX_WORKSPACE_ID": "demo",
+        "CRUX_WORKSPACE_NAMESPACE": "demo",
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+async def let_writers_meet(stage: Stage) -> None:
+    """Two handles on one file, as two processes have them: nothing of the other's is lost, nothing half done is seen."""
+    proof, ws = stage.proof, stage.ws
+    async with open_storage(f"sqlite:///{stage.database}") as storage:
+        other = workspace(id="demo", namespace="demo", storage=storage).acting_as("agent:other")
+        await _show_both_or_neither(proof, ws, other)
+        await _meet_at_one_file(proof, ws, other)
+        await _count_together(proof, ws, other)
+        await _stay_on_call(proof, ws, other)
+        await other.aclose()
+    await _run_scripts(stage)
+
+
+async def _show_both_or_neither(proof: Proof, ws: Workspace, other: Workspace) -> None:
+    await ws.write(STOCK, {"apples": 10})
+    order = "/workspace/shop/order.json"
+    async with ws.transaction() as tx:
+        await tx.write(STOCK, {"apples": 7})
+        await tx.write(order, {"apples": 3})
+        before = (await other.read_json(STOCK), await other.exists(order))
+    after = (await other.read_json(STOCK), await other.exists(order))
+    proof.check("before the commit others see neither change", before == ({"apples": 10}, False))
+    proof.check("after it they see both", after == ({"apples": 7}, True))
+
+
+async def _meet_at_one_file(proof: Proof, ws: Workspace, other: Workspace) -> None:
+    async def second() -> None:
+        async with ws.transaction() as tx:
+            await tx.write(STOCK, {"apples": 0, "was": await tx.read_json(STOCK)})
+            await tx.write("/workspace/shop/sold-out.md", "come again")
+            await other.write(STOCK, {"apples": 6})
+
+    error = await proof.refused(
+        "of two writers of one file the second is refused",
+        ErrorCode.TRANSACTION_CONFLICT,
+        second(),
+    )
+    (conflict,) = error.details.get("conflicts", [{}])
+    proof.check(
+        "it is told which file, which versions and who",
+        (conflict.get("path"), conflict.get("last_actor")) == (STOCK, "agent:other")
+        and conflict.get("current_version") == conflict.get("base_version") + 1,
+        f"({conflict.get('path')}, v{conflict.get('base_version')} is now v{conflict.get('current_version')})",
+    )
+    proof.check(
+        "nothing of the loser is there",
+        await ws.read_json(STOCK) == {"apples": 6}
+        and not await ws.exists("/workspace/shop/sold-out.md"),
+    )
+    tries = 0
+
+    async def take_one(tx: Transaction) -> int:
+        nonlocal tries
+        tries += 1
+        apples = await _apples(tx)
+        if tries == 1:
+            await other.write(STOCK, {"apples": 5})
+        await tx.write(STOCK, {"apples": apples - 1})
+        return apples - 1
+
+    left = await ws.transaction(take_one, max_attempts=3)
+    proof.check(
+        "with a callback it is run again on what is there now",
+        (tries, left, await _apples(ws)) == (2, 4, 4),
+        f"({tries} tries, 5 - 1 = {left})",
+    )
+
+
+async def _apples(reader: Workspace | Transaction) -> int:
+    value = await reader.read_json(STOCK)
+    assert isinstance(value, dict)
+    assert isinstance(value["apples"], int)
+    return value["apples"]
+
+
+async def _count_together(proof: Proof, ws: Workspace, other: Workspace) -> None:
+    await ws.write(STOCK, {"apples": 0})
+    first = (await ws.log(limit=1))[0].sequence
+    tries = 0
+
+    async def add_one(tx: Transaction) -> None:
+        nonlocal tries
+        tries += 1
+        await tx.write(STOCK, {"apples": await _apples(tx) + 1})
+        await tx.append("/workspace/shop/journal.txt", "one more\n")
+
+    writers = [each.transaction(add_one, max_attempts=100) for each in (ws, other) * 10]
+    await asyncio.gather(*writers)
+    lines = (await ws.read_text("/workspace/shop/journal.txt")).splitlines()
+    proof.check(
+        "20 transactions at once add 20, in both files",
+        (await _apples(ws), len(lines)) == (20, 20),
+    )
+    proof.check("each is one commit", (await ws.log(limit=1))[0].sequence == first + 20)
+    proof.fact(f"{tries} tries for 20 commits to one file")
+
+
+async def _stay_on_call(proof: Proof, ws: Workspace, other: Workspace) -> None:
+    """Write skew: two changes that are right alone and wrong together, to different files."""
+    people = {name: f"/workspace/on-call/{name}" for name in ("ada", "bob")}
+    for path in people.values():
+        await ws.write(path, "")
+
+    async def leave(who: str, handle: Workspace, meanwhile: Awaitable[object] | None) -> None:
+        async with handle.transaction() as tx:
+            if len((await tx.list("/workspace/on-call")).entries) > 1:
+                await tx.delete(people[who])
+            if meanwhile is not None:
+                await meanwhile
+
+    await proof.refused(
+        "two that each leave because the other stays: the second is refused",
+        ErrorCode.TRANSACTION_CONFLICT,
+        leave("ada", ws, leave("bob", other, None)),
+    )
+    left = [entry.path for entry in await ws.list("/workspace/on-call")]
+    proof.check("somebody is still there", left == [people["ada"]], f"({left[0]})")
+
+
+async def _run_scripts(stage: Stage) -> None:
+    proof, ws = stage.proof, stage.ws
+    before = (await ws.log(limit=1))[0].sequence
+    script = [
+        {"op": "write", "path": f"/workspace/script/{number}.md", "content": f"{number}\n"}
+        for number in range(20)
+    ]
+    wrong = {"op": "edit", "path": "/workspace/script/0.md", "find": "1", "replace": "2"}
+    try:
+        await asyncio.to_thread(_command, stage, "tx", stdin=_json_lines([*script, wrong]))
+        code, told = 0, ""
+    except subprocess.CalledProcessError as failed:
+        code, told = failed.returncode, failed.stderr.decode().splitlines()[0]
+    proof.check(
+        "crux-workspace tx applies nothing when its last line is refused",
+        code == 1
+        and told.startswith("error EDIT_NOT_FOUND: Line 21 ")
+        and (await ws.log(limit=1))[0].sequence == before,
+    )
+    console.print(Text(f"      {told}", style="yellow"))
+    await asyncio.to_thread(_command, stage, "tx", stdin=_json_lines(script))
+    (entry,) = await ws.log(limit=1)
+    proof.check(
+        "without that line it is one commit",
+        (entry.sequence, len(entry.changes)) == (before + 1, 20),
+    )
+
+
+def _json_lines(values: list[dict[str, str]]) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
+async def kill_the_follower(stage: Stage) -> None:
+    """A process follows the feed into a file; it is killed again and again, and every event is there once."""
+    proof, ws = stage.proof, stage.ws
+    feed, place = stage.folder / "feed.jsonl", stage.folder / "feed.cursor"
+    feed.touch()
+    before = (await ws.log(limit=1))[0].sequence
+    start = ["--cursor", await ws.cursor()]
+    rounds, commits, files = 4, 40, 4
+    killed: list[tuple[int, int]] = []
+    for number in range(rounds):
+        follower = _follow_into(stage, feed, place, *start)
+        writing = asyncio.create_task(_write_rounds(ws, number, commits, files))
+        grown = len(_whole_lines(feed)) + 11 * (number + 1)
+        await _until(lambda grown=grown: len(_whole_lines(feed)) >= grown)  # type: ignore[misc]
+        follower.kill()
+        killed.append((await asyncio.to_thread(follower.wait), len(_whole_lines(feed))))
+        await writing
+    proof.check(
+        f"the follower was killed {rounds} times while others wrote",
+        all(code == -signal.SIGKILL for code, _ in killed),
+        f"(after {', '.join(str(lines) for _, lines in killed)} lines)",
+    )
+    follower = _follow_into(stage, feed, place)
+    end = (await ws.cursor()).encode()
+    await _until(lambda: end in place.read_bytes())
+    follower.send_signal(signal.SIGTERM)
+    code = await asyncio.to_thread(follower.wait)
+    proof.check("asked to end, it ends and keeps its place", code == 128 + signal.SIGTERM)
+    events = [json.loads(line) for line in _whole_lines(feed)]
+    seen = [(event["sequence"], event["type"], event["path"]) for event in events]
+    expected = [
+        (entry.sequence, change.type, change.path)
+        for entry in reversed(await ws.log(limit=rounds * commits))
+        for change in entry.changes
+    ]
+    proof.check(
+        "its file has every event exactly once, in order",
+        seen == expected and expected[0][0] == before + 1,
+        f"({len(seen)} events of {rounds * commits} commits)",
+    )
+    proof.check("no two lines have one cursor", len({e["cursor"] for e in events}) == len(events))
+    proof.fact(f"{len(seen)} events, {rounds} kills, 0 lost, 0 twice")
+
+
+def _follow_into(stage: Stage, feed: Path, place: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    command = ["watch", "--json", "--cursor-file", str(place), "--poll-interval-ms", "20"]
+    with feed.open("ab") as out:
+        return subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "crux_workspace.cli", *command, *arguments],
+            env=_environment(stage),
+            stdout=out,
+        )
+
+
+async def _write_rounds(ws: Workspace, number: int, commits: int, files: int) -> None:
+    for each in range(commits):
+        async with ws.transaction() as tx:
+            for file in range(files):
+                await tx.write(f"/workspace/feed/{file}.md", f"round {number}, commit {each}\n")
+        await asyncio.sleep(0.03)
+
+
+async def _until(happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not happened():  # noqa: ASYNC110 - another process makes it happen
+            await asyncio.sleep(0.005)
+
+
+def _whole_lines(feed: Path) -> list[bytes]:
+    return [line for line in feed.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 async def close_and_inspect(stage: Stage) -> None:
@@ -742,6 +972,8 @@ PARTS: tuple[tuple[str, Callable[[Stage], Awaitable[None]]], ...] = (
     ("Search", search),
     ("The log", read_the_log),
     ("Another process", ask_another_process),
+    ("Several writers", let_writers_meet),
+    ("A follower that is killed", kill_the_follower),
     ("The file itself", close_and_inspect),
 )
 """The parts in order; each uses what the ones before left."""

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Generator
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from crux_workspace.errors import InvalidInputError, UnsupportedError
 from crux_workspace.storage.assets import AssetStore
@@ -56,6 +57,7 @@ def migrate(url: str) -> None:
         StorageError: It is no store of this library, or cannot be opened.
         StateError: A newer version of the library wrote it (``SCHEMA_OUT_OF_DATE``).
     """
+    check_url("url", url)
     scheme = url.partition(":")[0]
     if scheme not in _MIGRATIONS:
         raise UnsupportedError(
@@ -100,7 +102,7 @@ class StorageOpening:
         self._storage: Storage | None = None
 
     def __repr__(self) -> str:
-        return f"open_storage({_scheme(self._url)}://…)"
+        return f"open_storage({_scheme(str(self._url))}://…)"
 
     def __await__(self) -> Generator[Any, Any, Storage]:
         return self._open().__await__()
@@ -119,6 +121,9 @@ class StorageOpening:
             await self._storage.aclose()
 
     async def _open(self) -> Storage:
+        check_url("url", self._url)
+        if self._assets is not None:
+            check_url("assets", self._assets)
         records_backend: RecordsBackend = _backend(_RECORDS, self._url)
         if self._assets is not None:  # refuse a wrong URL before anything is created
             _backend(_ASSETS, self._assets)
@@ -157,9 +162,26 @@ def _discovered(group: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
+def check_url(option: str, url: object) -> None:
+    """Refuse what no adapter could read: no string, control characters (encoded ones too), lone surrogates, a fragment.
+
+    Raises:
+        InvalidInputError: The message shows nothing of the URL (``INVALID_ARGUMENT``).
+    """
+    if isinstance(url, str) and "#" not in url:
+        decoded = unquote(url)
+        if decoded.isprintable() and not any("\ud800" <= c <= "\udfff" for c in decoded):
+            return
+    raise InvalidInputError(
+        f"{option} must be a URL of printable characters without a fragment, e.g. sqlite:///work.db;"
+        " write '#' in a name as %23.",
+        details={"option": option},
+    )
+
+
 def _require_bare(url: str) -> None:
     if url.split("://", 1)[1].strip("/"):
-        raise InvalidInputError("memory:// takes neither a path nor options")
+        raise InvalidInputError("A memory:// URL takes neither a path nor options.")
 
 
 def _scheme(url: str) -> str:
@@ -182,4 +204,6 @@ def _backend(group: str, url: str) -> Any:  # noqa: ANN401 - what an entry point
     what = "records" if group == _RECORDS else "assets"
     known = ", ".join(f"{name}://" for name in sorted({*bundled, *others}))
     asked = f"{scheme}://" if scheme else "a URL without a scheme"
-    raise InvalidInputError(f"no adapter keeps {what} at {asked}; known are {known}")
+    raise InvalidInputError(
+        f"No adapter keeps {what} at {asked}; known are {known}.", details={"option": "url"}
+    )

@@ -41,9 +41,15 @@ class Workspace(VersionMethods, WatchMethods):
     """
 
     def __init__(
-        self, core: WorkspaceCore, *, bound: str | None = None, actor: str | None = None
+        self,
+        core: WorkspaceCore,
+        *,
+        bound: str | None = None,
+        actor: str | None = None,
+        is_view: bool = False,
     ) -> None:
         self._core = core
+        self._is_view = is_view
         self._runner = Runner(core, bound, actor)
 
     def __repr__(self) -> str:
@@ -88,7 +94,9 @@ class Workspace(VersionMethods, WatchMethods):
         """
         if self._runner.bound is not None:
             raise InvalidInputError("This view is bound to a namespace already.")
-        return Workspace(self._core, bound=check_namespace(namespace), actor=self._runner.actor)
+        return Workspace(
+            self._core, bound=check_namespace(namespace), actor=self._runner.actor, is_view=True
+        )
 
     def acting_as(self, actor: str) -> Workspace:
         """Return a view whose commits carry an actor; without one they carry the active span's run id, if any.
@@ -100,7 +108,7 @@ class Workspace(VersionMethods, WatchMethods):
             InvalidInputError: A blank or oversized name (``INVALID_ARGUMENT``).
         """
         actor = check_label("actor", actor)
-        return Workspace(self._core, bound=self._runner.bound, actor=actor)
+        return Workspace(self._core, bound=self._runner.bound, actor=actor, is_view=True)
 
     def at(self, moment: int | datetime, *, namespace: str | None = None) -> WorkspaceView:
         """Return a read-only view of the tree as of a commit.
@@ -318,9 +326,10 @@ class Workspace(VersionMethods, WatchMethods):
     async def aclose(self) -> None:
         """End its watches, wait for commits in flight, and close what was opened with the workspace; idempotent.
 
-        Later calls are ``WORKSPACE_CLOSED``, on every view of it.
+        Later calls are ``WORKSPACE_CLOSED``, on every view of it. A view opened nothing and closes nothing.
         """
-        await self._core.aclose()
+        if not self._is_view:
+            await self._core.aclose()
 
     async def __aenter__(self) -> Self:
         return self

@@ -186,7 +186,7 @@ class WorkspaceOpening:
         owns_runtime = options.get("runtime") is None
         if owns_runtime:
             options["runtime"] = LocalRuntime()
-        return _assemble(
+        opened = _assemble(
             self._id,
             self._namespace,
             storage.records,
@@ -195,6 +195,8 @@ class WorkspaceOpening:
             owns_runtime=owns_runtime,
             **options,
         )
+        opened._core.loop = asyncio.get_running_loop()
+        return opened
 
     def __await__(self) -> Generator[Any, None, Workspace]:
         return self._open().__await__()
@@ -291,9 +293,7 @@ def open_workspace_sync(
     thread = LoopThread()
 
     async def opened() -> Workspace:
-        found = await opening
-        found._core.loop = asyncio.get_running_loop()
-        return found
+        return await opening
 
     try:
         inner = asyncio.run_coroutine_threadsafe(opened(), thread.loop).result()

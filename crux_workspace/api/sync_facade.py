@@ -209,12 +209,14 @@ class SyncWorkspace(SyncReads):
         return request if callback is None else request.run(callback)
 
     def close(self) -> None:
-        """Close the workspace, and the loop if it was made for it; idempotent."""
-        if self._loop.is_closed():
+        """Close what was opened with this object: the workspace and the loop of `open_workspace_sync`; idempotent.
+
+        A facade from `Workspace.as_sync`, or a view, opened nothing and closes nothing.
+        """
+        if self._owned is None or self._loop.is_closed():
             return
         self._wait(self._target.aclose())
-        if self._owned is not None:
-            self._owned.close()
+        self._owned.close()
 
     def __enter__(self) -> Self:
         return self

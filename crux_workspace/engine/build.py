@@ -278,8 +278,6 @@ class _Builder:
             self.puts.pop(gone_key(after.path), None)
             if self.tree.expect.get(gone_key(after.path)) != 0:
                 self.delete(gone_key(after.path))
-            if delta.gone is not None and delta.gone.path != after.path:
-                self.delete(gone_key(delta.gone.path))  # a transaction moved what it brought back
             if before is not None or delta.gone is not None:
                 self.put(file_key(delta.file_id), encode(FilePlace(path=after.path)))
         if delta.gone is not None and delta.gone.path != after.path:

@@ -196,7 +196,16 @@ class Job(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 _T = TypeVar("_T")
-_encoder = msgspec.json.Encoder()
+
+
+def _plain(value: object) -> object:
+    """Encode a caller's own kind of string as the string it is."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise NotImplementedError(type(value).__name__)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_plain)
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind)
     for kind in (

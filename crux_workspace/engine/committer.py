@@ -299,6 +299,11 @@ class _Attempts(Generic[_T]):
             if not self.sent:
                 raise unavailable("record store", error) from error
             raise OutcomeUnknown from error
+        except asyncio.CancelledError:
+            self.unknown = (
+                True  # the loop is being closed; a store with a thread of its own may still commit
+            )
+            raise
         finally:
             hub.end(ticket)
 

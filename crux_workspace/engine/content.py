@@ -323,16 +323,27 @@ async def _stream(
             return await prepare_text(ports, path, _decoded(path, data), mime_type=mime_type)
         return await _binary(ports, path, data, mime_type)
 
+    broken: list[Exception] = []
+
     async def measured() -> AsyncIterator[bytes]:
         yield bytes(head)
-        async for chunk in chunks:
-            measure.add(chunk)
-            yield chunk
-        if measure.decoder is not None:
-            measure.decode(b"", final=True)
+        try:
+            async for chunk in chunks:
+                measure.add(chunk)
+                yield chunk
+            if measure.decoder is not None:
+                measure.decode(b"", final=True)
+        except Exception as error:
+            broken.append(error)
+            raise
 
     started = ports.clock()
-    asset = await _put(ports, path, measured(), mime_type)
+    try:
+        asset = await _put(ports, path, measured(), mime_type)
+    except Exception:
+        if broken:
+            raise broken[0] from None  # the caller's own stream failed, not the store
+        raise
     content = measure.content()
     _placed_in(content, asset, started)
     return Prepared(content, f"{content.kind}:{content.sha256}")

@@ -36,6 +36,7 @@ from crux_workspace.engine.reads import Children
 from crux_workspace.engine.tree import scan_range
 from crux_workspace.errors import ErrorCode, VersionNotFoundError
 from crux_workspace.events.log import log_head, time_of
+from crux_workspace.model.globs import Glob
 from crux_workspace.storage.layout import log_key, number, path_field, subtree_range
 from crux_workspace.storage.records import Contains, Reader, Record
 
@@ -168,9 +169,10 @@ class PastReads:
         after: str | None = None,
         bodies: bool = False,
         filter: Contains | None = None,
+        within: Glob | None = None,
     ) -> AsyncIterator[Entry]:
         """Iterate over all files that were below a path; every content is judged by the caller, `filter` is only a hint."""
-        del filter
+        del filter, within
         seen = 0
         async for binding, entry in self._bindings(path, after, bodies=bodies):
             seen += 1

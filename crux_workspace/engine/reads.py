@@ -19,6 +19,7 @@ from crux_workspace.engine.keys import (
     version_prefix,
 )
 from crux_workspace.engine.tree import SCAN_PAGE, scan_range
+from crux_workspace.model.globs import Glob
 from crux_workspace.storage.layout import (
     SEGMENT_END,
     number,
@@ -88,8 +89,12 @@ class TreeReads(Protocol):
         after: str | None = None,
         bodies: bool = False,
         filter: Contains | None = None,
+        within: Glob | None = None,
     ) -> AsyncIterator[Entry]:
-        """Iterate over all files below a path, in order; `after` is the key of the last one seen."""
+        """Iterate over all files below a path, in order; `after` is the key of the last one seen.
+
+        The caller looks only at what `within` matches, and judges it; a transaction need not expect anything of the others.
+        """
         ...
 
     def artifacts(self, *, after: str | None) -> AsyncIterator[tuple[str, ArtifactRecord, int]]:
@@ -187,8 +192,10 @@ class LiveReads:
         after: str | None = None,
         bodies: bool = False,
         filter: Contains | None = None,
+        within: Glob | None = None,
     ) -> AsyncIterator[Entry]:
         """Iterate over all live files below a path."""
+        del within
         low, _ = subtree_range("head", path)
         while True:
             page = await self.reader.scan(

@@ -6,7 +6,7 @@ one change per file. A path that changed since the start is read as it was then;
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from crux_workspace.engine.build import Built, attributes_differ
@@ -31,8 +31,10 @@ from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import ConflictError, ErrorCode, VersionNotFoundError
 from crux_workspace.events.log import read_meta
+from crux_workspace.model.changes import Change
+from crux_workspace.model.globs import Glob
 from crux_workspace.model.paths import ancestors, is_below, sort_key
-from crux_workspace.storage.layout import META_KEY, Meta
+from crux_workspace.storage.layout import META_KEY, Meta, quiet_violation
 from crux_workspace.storage.records import Reader, Record
 
 __all__ = ["StagedFile", "StagedTree", "transaction_conflict"]
@@ -138,6 +140,7 @@ class StagedTree(LiveTree):
         self.stale: dict[str, dict[str, object]] = {}
         self.uploads: dict[str, NewContent] = {}
         self.creates: list[str] = []
+        self.listening: list[tuple[str, Callable[[Change], bool] | None]] = []
         self._slots: dict[str, _Slot] = {}
         self._base: dict[str, Entry | None] = {}
         self._with_body: set[str] = set()
@@ -278,9 +281,10 @@ class StagedTree(LiveTree):
         after: str | None = None,
         bodies: bool = False,
         expired: bool = False,
+        within: Glob | None = None,
     ) -> AsyncIterator[Entry]:
         """Iterate over the live files below a directory, staged ones in their place; with `expired` over those due as well."""
-        self.listen(path)
+        self.listen(path, None if within is None else lambda change: _within(change, within))
         past = PastReads(self.reader, self.sequence, 0) if expired else self.past
         touched, missed = set(self._slots), past.expired
         staged = [
@@ -310,10 +314,19 @@ class StagedTree(LiveTree):
         if (past or self.past).expired > missed:
             raise transaction_conflict([conflict_of(path, None, None)])
 
-    def listen(self, path: str) -> None:
-        """Expect that nothing at or below a path changes until the commit."""
+    def listen(self, path: str, shows: Callable[[Change], bool] | None = None) -> None:
+        """Expect that nothing at or below a path changes until the commit, or nothing that `shows`."""
+        self.listening.append((path, shows))
         if (path, True) not in self.quiet:
             self.quiet.append((path, True))
+
+    def hears(self, change: Change) -> bool:
+        """Tell whether somebody else's change concerns what was listed or searched."""
+        return any(
+            quiet_violation([change], [(path, True)]) is not None
+            and (shows is None or shows(change))
+            for path, shows in self.listening
+        )
 
     def touched_below(self, path: str) -> bool:
         """Tell whether the transaction touched something below a path."""
@@ -460,3 +473,7 @@ class StagedTree(LiveTree):
             p for p in dict.fromkeys(self.creates) if p in occupied and not self.touched_below(p)
         ]
         return Changeset([*self.preludes, *deltas], creates)
+
+
+def _within(change: Change, glob: Glob) -> bool:
+    return any(path is not None and glob.matches(path) for path in (change.path, change.from_path))

@@ -9,7 +9,9 @@ from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.keys import artifact_key, head_key
 from crux_workspace.engine.reads import Children, Identity
 from crux_workspace.engine.staged import StagedTree, conflict_of, transaction_conflict
-from crux_workspace.model.paths import is_below
+from crux_workspace.model.changes import Change
+from crux_workspace.model.globs import Glob
+from crux_workspace.model.paths import is_below, parent
 from crux_workspace.storage.layout import subtree_range
 from crux_workspace.storage.records import Contains
 
@@ -44,7 +46,7 @@ class StagedReads:
     async def children(self, path: str, *, after: str | None, limit: int) -> Children:
         """Return one page of a directory: the page of the past one with the staged files worked in."""
         tree = self.tree
-        tree.listen(path)
+        tree.listen(path, lambda change: lists(change, path))
         missed = tree.past.expired
         page = await tree.past.children(path, after=after, limit=limit)
         tree.check_kept(path, missed)
@@ -68,10 +70,11 @@ class StagedReads:
         after: str | None = None,
         bodies: bool = False,
         filter: Contains | None = None,
+        within: Glob | None = None,
     ) -> AsyncIterator[Entry]:
         """Iterate over all files below a path."""
         del filter
-        async for entry in self.tree.files_below(path, after=after, bodies=bodies):
+        async for entry in self.tree.files_below(path, after=after, bodies=bodies, within=within):
             yield entry
 
     async def artifacts(
@@ -113,3 +116,8 @@ def _child(path: str, entry: Entry) -> tuple[str, Entry | str]:
         return head_key(entry.path), entry
     directory = entry.path[: len(entry.path) - len(name) + name.index("/")]
     return subtree_range("head", directory)[0], directory
+
+
+def lists(change: Change, path: str) -> bool:
+    """Tell whether a change can show in the listing of a directory's immediate children."""
+    return change.type != "update" or parent(change.path) == path

@@ -91,13 +91,9 @@ class LiveTree:
         """Take over what was read earlier, as of `meta`, instead of reading it again."""
         self.meta = meta
         self.looked = True
-        self.pin(self.sequence)
+        self._pinned = self.sequence
         self.expect.update(expect)
         self.quiet.extend(quiet)
-
-    def pin(self, sequence: int) -> None:
-        """Let quiet subtrees count from an earlier commit."""
-        self._pinned = sequence
 
     async def get(self, keys: Iterable[str], *, bodies: bool = False) -> list[Record | None]:
         """Read records; each becomes an expectation. The first read of a plan brings `meta` along."""

@@ -25,7 +25,7 @@ def _check(listing: Sequence[str]) -> bytes:
 
 def encode_page_cursor(listing: Sequence[str], position: str) -> str:
     """Make the cursor of `position` in the listing that the strings name (verb, namespace, arguments)."""
-    data = _FORMAT + _check(listing) + position.encode()
+    data = _FORMAT + _check((*listing, position)) + position.encode()
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
@@ -37,8 +37,9 @@ def decode_page_cursor(listing: Sequence[str], cursor: str) -> str:
     """
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        if data[:1] == _FORMAT and data[1 : 1 + _CHECK_BYTES] == _check(listing):
-            return data[1 + _CHECK_BYTES :].decode()
+        position = data[1 + _CHECK_BYTES :].decode()
+        if data[: 1 + _CHECK_BYTES] == _FORMAT + _check((*listing, position)):
+            return position
     except (binascii.Error, ValueError, TypeError, AttributeError):
         pass
     raise InvalidInputError(

@@ -435,7 +435,7 @@ async def globbed(
     space: Space, reads: TreeReads, pattern: Glob, *, after: str | None = None, bodies: bool = False
 ) -> AsyncIterator[Entry]:
     """Iterate over the files that a glob matches, in order."""
-    async for entry in reads.files(pattern.base, after=after, bodies=bodies):
+    async for entry in reads.files(pattern.base, after=after, bodies=bodies, within=pattern):
         if pattern.matches(entry.path) and space.router.find(entry.path) is not None:
             yield entry
 

@@ -15,6 +15,7 @@ from crux_workspace.engine.codec import Op
 from crux_workspace.engine.committer import Call, Done, Finished, InFlight, Stale, commit
 from crux_workspace.engine.entry import Entry, GoneFile
 from crux_workspace.engine.expiry import sweep_due
+from crux_workspace.engine.keys import gone_key
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.engine.reads import LiveReads
 from crux_workspace.engine.tree import LiveTree
@@ -235,6 +236,7 @@ async def check_if_version(
     if holds:
         return
     actor = None if entry is None else await tree.actor_of(entry.commit_sequence)
+    gone = entry is None and (await tree.reader.get_many([gone_key(path)], bodies=False))[0]
     now = "does not exist" if entry is None else f"is at version {current}"
     raise ConflictError(
         f"{path} {now}, version {base} was expected; read it again and decide again.",
@@ -242,7 +244,11 @@ async def check_if_version(
             "path": path,
             "base_version": base,
             "current_version": current or None,
-            "last_operation": None if entry is None else entry.head.operation,
+            "last_operation": entry.head.operation
+            if entry is not None
+            else "delete"
+            if gone
+            else None,
             "last_actor": actor,
         },
     )

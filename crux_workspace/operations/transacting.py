@@ -39,7 +39,6 @@ from crux_workspace.storage.layout import (
     META_KEY,
     is_log_head,
     log_key,
-    quiet_violation,
     subtree_range,
 )
 from crux_workspace.storage.records import Reader
@@ -199,14 +198,14 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
         attempts += 1
         if tree.stale:
             raise transaction_conflict(list(tree.stale.values()))
+        planned = changes
         if attempts > 1:
             await _refuse_changed(live, tree)
-            await _refuse_directories(live, tree, changes)
+            planned = await _clear_directories(live, tree, changes)
             live.adopt(live.meta, tree.expect, tree.quiet)
         else:
             live.adopt(tree.meta, tree.expect, tree.quiet)
-        live.pin(tree.sequence)
-        return changes
+        return planned
 
     async def recall(_: Reader, op: Op, sequence: int, at: int) -> Applied:
         return Applied(_replayed(op, sequence, at), fresh=False)
@@ -291,7 +290,7 @@ async def _heard(live: LiveTree, tree: StagedTree) -> list[dict[str, object]]:
             break
         head = log_head(record)
         for change in await commit_changes(live.reader, record, head):
-            if quiet_violation([change], tree.quiet) is not None:
+            if tree.hears(change):
                 conflict = conflict_of(change.path, None, None)
                 conflict["base_version"] = change.previous_version
                 conflict["current_version"] = change.version
@@ -303,12 +302,23 @@ async def _heard(live: LiveTree, tree: StagedTree) -> list[dict[str, object]]:
     return []
 
 
-async def _refuse_directories(live: LiveTree, tree: StagedTree, changes: Changeset) -> None:
-    """After a refusal: a path that was to become a file may be a directory."""
+async def _clear_directories(live: LiveTree, tree: StagedTree, changes: Changeset) -> Changeset:
+    """After a refusal: a path that was to become a file may be a directory, or hold nothing but files that have expired."""
+    cleared = Changeset()
     for path in changes.creates:
         low, high = subtree_range("head", path)
-        async for record in scan_range(live.reader, low, before=high, page=1):
+        found = False
+        async for record in scan_range(live.reader, low, before=high):
             entry = Entry.of(record)
-            if entry.bound <= tree.sequence:
+            if entry.bound > tree.sequence:
+                raise transaction_conflict([conflict_of(path, None, None)])
+            if not entry.is_expired(tree.now):
                 raise type_conflict(path, entry.path, is_file=False)
-            raise transaction_conflict([conflict_of(path, None, None)])
+            live.rely(record.key, record.revision)
+            cleared.expire(entry)
+            found = True
+        if found:
+            live.quiet.append((path, True))
+        else:
+            cleared.creates.append(path)
+    return Changeset([*cleared.deltas, *changes.deltas], cleared.creates)

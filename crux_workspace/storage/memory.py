@@ -126,18 +126,18 @@ class MemoryRecordStore:
         judge_ceilings(meta, batch)
         after = advance(meta, batch)
         taken = _taken(records, batch)
+        sequence, at = after.sequence, after.at
+        own = [*log_rows(batch, sequence), (META_KEY, encode_meta(after), None)]
         if held is None:
             held = self._partitions.setdefault(partition, _Partition(records))
         for key in batch.deletes:
             records.pop(key, None)
-        sequence, at = after.sequence, after.at
         for put in batch.puts:
             key = resolve_key(put.key, sequence)
             body = taken[put.body.key] if isinstance(put.body, Take) else put.body
             records[key] = Record(key, put.value, body, sequence, at)
-        for key, value, body in log_rows(batch, sequence):
+        for key, value, body in own:
             records[key] = Record(key, value, body, sequence, at)
-        records[META_KEY] = Record(META_KEY, encode_meta(after), None, sequence, at)
         held.meta = after
         return Committed(sequence, at)
 

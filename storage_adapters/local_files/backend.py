@@ -17,7 +17,5 @@ async def file_backend(url: str) -> AssetStore:
     parts = urlsplit(url)
     path = unquote(parts.path)
     if parts.netloc not in ("", "localhost") or path.strip("/") == "" or parts.query:
-        raise InvalidInputError("a file URL names an absolute folder: file:///path/to/folder")
-    if "\0" in path:
-        raise InvalidInputError("the folder of a file URL holds a NUL")
+        raise InvalidInputError("A file URL names an absolute folder: file:///path/to/folder.")
     return LocalFilesAssetStore(Path(path))

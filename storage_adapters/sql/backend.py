@@ -45,15 +45,15 @@ def _parse(url: str) -> tuple[Path, Durability]:
     parts = urlsplit(url)
     if parts.netloc or len(parts.path) < 2 or parts.path.endswith("/"):
         raise InvalidInputError(
-            "a SQLite URL names a file: sqlite:///relative.db or sqlite:////absolute.db"
+            "A SQLite URL names a file: sqlite:///relative.db or sqlite:////absolute.db."
         )
     if parts.path == "/:memory:":
-        raise InvalidInputError("SQLite's :memory: is not offered; use memory://")
+        raise InvalidInputError("SQLite's :memory: is not offered; use memory://.")
     durability = "full"
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name != "durability":
-            raise InvalidInputError("a SQLite URL knows one option: durability=full|normal")
+            raise InvalidInputError("A SQLite URL knows one option: durability=full|normal.")
         if value not in _DURABILITIES:
-            raise InvalidInputError("durability of a SQLite URL is full or normal")
+            raise InvalidInputError("The durability of a SQLite URL is full or normal.")
         durability = value
     return Path(unquote(parts.path[1:])), cast("Durability", durability)

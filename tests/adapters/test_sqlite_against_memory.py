@@ -95,7 +95,7 @@ async def _pages(store: RecordStore, prefix: str, **options: Any) -> list[Any]:
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_random_commits_and_scans_agree(tmp_path: Path, seed: int) -> None:
-    rng = random.Random(seed)  # noqa: S311 - a seeded test
+    rng = random.Random(seed)
     memory = MemoryRecordStore()
     async with await SqliteRecordStore.open(tmp_path / "r.db", durability="normal") as sqlite:
         for n in range(1, 80):
@@ -135,7 +135,7 @@ async def test_plans_of_one_group_see_and_do_what_they_would_one_by_one(
 
     def plan_of(number: int, seen: list[Any]) -> Plan:
         async def plan(reader: Reader) -> Batch:
-            rng = random.Random(seed * 1000 + number)  # noqa: S311 - a seeded test
+            rng = random.Random(seed * 1000 + number)
             keys = [_key(rng) for _ in range(3)]
             meta, *rest = await reader.get_many([META_KEY, *keys], bodies=rng.random() < 0.5)
             seen.append((meta, rest))

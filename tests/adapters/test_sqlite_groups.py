@@ -265,7 +265,7 @@ async def test_reads_go_on_while_the_writer_is_busy(
 async def test_cancelled_commits_are_wholly_there_or_absent(
     sqlite: SqliteRecordStore, writing: Any, audit: Audit
 ) -> None:
-    rng = random.Random(7)  # noqa: S311 - a seeded test
+    rng = random.Random(7)
     acknowledged = 0
     for n in range(200):
         task = asyncio.ensure_future(sqlite.commit_planned(PART, writing.plan(f"f{n}")))

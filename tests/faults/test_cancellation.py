@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from crux_workspace import Workspace
+from crux_workspace import Workspace, workspace
+from crux_workspace.storage import (
+    Committed,
+    MemoryAssetStore,
+    MemoryRecordStore,
+    Plan,
+)
 from tests.support.dumps import Names, plain
 from tests.support.slow_stores import TurningAssetStore, TurningRecordStore
 from tests.support.stages import EVERYTHING, Stage, Trial, chosen, open_stage
@@ -102,3 +108,38 @@ async def test_a_call_cancelled_while_the_writer_works_is_wholly_there_or_absent
             step = step * 2 if step > 4 else step + 1
             assert step < 1 << 20
     gc.collect()
+
+
+class _LandingRecordStore(MemoryRecordStore):
+    """Commits in a task of its own, as a store with a thread does: who waits can be cancelled, the commit cannot."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handed_over = asyncio.Event()
+        self.landing: asyncio.Task[Committed] | None = None
+
+    async def commit_planned(self, partition: str, plan: Plan) -> Committed:
+        """See `RecordStore.commit_planned`."""
+
+        async def land() -> Committed:
+            await asyncio.sleep(0)
+            return await MemoryRecordStore.commit_planned(self, partition, plan)
+
+        self.landing = asyncio.ensure_future(land())
+        self.handed_over.set()
+        return await asyncio.shield(self.landing)
+
+
+async def test_a_commit_whose_task_the_closing_loop_cancels_keeps_its_upload() -> None:
+    """`asyncio.run` cancels every task at its end, the one that waits for the store too."""
+    records = _LandingRecordStore()
+    ws = workspace(id="w", namespace="n", records=records, assets=MemoryAssetStore())
+    call = asyncio.ensure_future(ws.write("/workspace/a.bin", b"abc"))
+    await records.handed_over.wait()
+    for task in ws._core.in_flight.tasks:
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert records.landing is not None
+    await records.landing
+    assert await ws.read_bytes("/workspace/a.bin") == b"abc"

@@ -119,7 +119,7 @@ async def test_what_thirty_two_writers_leave_adds_up(stage: Stage) -> None:
 
 async def _mixed(ws: Workspace, number: int, rounds: int) -> set[str]:
     """Do this and that to a few files; returns the commits that the results name."""
-    chance = random.Random(number)  # noqa: S311
+    chance = random.Random(number)
     paths = ["/workspace/a.md", "/workspace/b.bin", "/workspace/d/x.txt", "/workspace/m"]
     commits: set[str] = set()
     for _ in range(rounds):

@@ -103,7 +103,7 @@ async def test_an_expression_that_others_choke_on_is_searched_in_linear_time(
 async def test_a_diff_of_twenty_thousand_lines_is_fast_and_leaves_the_loop_free(
     ws: Workspace, lines: str
 ) -> None:
-    chance = random.Random(1)  # noqa: S311
+    chance = random.Random(1)
     if lines == "different":
         text = [f"line {chance.random()} of the file\n" for _ in range(20_000)]
     else:

@@ -51,7 +51,7 @@ async def test_a_killed_writer_of_transactions_loses_and_tears_nothing(
     path: Path, crew: Crew, durability: str
 ) -> None:
     url = f"sqlite:///{path}?durability={durability}"
-    chance = random.Random(durability)  # noqa: S311 - when to kill
+    chance = random.Random(durability)
     done, rounds = 0, (ROUNDS + 1) // 2
     waiting = crew.start(WRITER, url, done)
     for _ in range(rounds):

@@ -40,7 +40,7 @@ def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
     if EVERYTHING:
         return every
     most = max(1, round(len(every) * share))
-    return random.Random(by).sample(every, most)  # noqa: S311 - a sample of tests
+    return random.Random(by).sample(every, most)
 
 
 KINDS = ("memory", "commit only", "sqlite")

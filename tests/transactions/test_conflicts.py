@@ -509,3 +509,33 @@ async def test_a_quota_is_judged_on_the_final_state(make_ws: Any) -> None:
         await tx.append(B, "xxxxx")
         await tx.write(C, "short")
     assert (await ws.usage()).live_bytes == 20
+
+
+async def test_what_a_glob_cannot_match_is_no_conflict(ws: Workspace) -> None:
+    await ws.write("/workspace/a.md", "a")
+    async with ws.transaction() as tx:
+        assert len(await tx.list("/workspace/*.md")) == 1
+        assert len(await tx.grep("a", path="/workspace/*.md")) == 1
+        await ws.write("/workspace/new.txt", "other")
+        await tx.write("/outputs/seen", "1")
+    assert await ws.exists("/outputs/seen")
+    with pytest.raises(ConflictError) as refused:
+        async with ws.transaction() as tx:
+            await tx.list("/workspace/*.md")
+            await ws.write("/workspace/new.md", "other")
+            await tx.write("/outputs/seen", "2")
+    assert refused.value.details["conflicts"][0]["path"] == "/workspace/new.md"
+
+
+async def test_an_update_further_down_does_not_show_in_a_listing(ws: Workspace) -> None:
+    await ws.write("/workspace/d/deep.md", "a")
+    async with ws.transaction() as tx:
+        assert len(await tx.list("/workspace")) == 1
+        await ws.write("/workspace/d/deep.md", "b")
+        await tx.write("/outputs/seen", "1")
+    assert await ws.exists("/outputs/seen")
+    with pytest.raises(ConflictError):
+        async with ws.transaction() as tx:
+            await tx.list("/workspace")
+            await ws.delete("/workspace/d/deep.md")
+            await tx.write("/outputs/seen", "2")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crux_workspace import Edit, Workspace, WorkspaceDirectory, WorkspaceFile
+from crux_workspace import Edit, Retention, Workspace, WorkspaceDirectory, WorkspaceFile
 from crux_workspace.errors import (
     AlreadyExistsError,
     BinaryContentError,
@@ -256,3 +256,22 @@ async def test_a_directory_can_become_a_file_and_a_file_a_directory(
             await tx.delete(D)
             await tx.write(D + "/y", "a directory again")
     assert await paths(ws, recursive=True) == [C, D + "/y" if back else D]
+
+
+async def test_a_file_takes_the_place_of_a_directory_whose_files_have_expired(
+    make_ws: Any, clock: Any
+) -> None:
+    ws = make_ws(retention=Retention(ttl_ms=1_000, asset_grace_ms=0))
+    await ws.write(f"{D}/x", "one")
+    await ws.write(f"{D}/y/z", "two")
+    clock.advance(5_000)
+    await ws.write(A, "")
+    async with ws.transaction() as tx:
+        await tx.write(D, "three")
+    assert await ws.read_text(D) == "three"
+    assert [(c.type, c.path) for c in (await ws.log(limit=1))[0].changes] == [
+        ("create", D),
+        ("delete", f"{D}/x"),
+        ("delete", f"{D}/y/z"),
+    ]
+    assert (await ws.usage()).live_files == 2

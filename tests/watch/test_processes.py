@@ -104,7 +104,7 @@ async def test_a_watcher_that_is_killed_misses_and_repeats_nothing(
 ) -> None:
     url, folder = f"sqlite:///{tmp_path}/work.db", tmp_path / "seen"
     folder.mkdir()
-    random_ = random.Random(7)  # noqa: S311 - only where to kill
+    random_ = random.Random(7)
     async with open_workspace(url) as ws:
         for number in range(40):
             await ws.write(f"/workspace/in/{number:02d}.md", "x")

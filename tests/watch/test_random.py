@@ -57,14 +57,14 @@ async def _follow(
 async def test_what_is_delivered_is_the_log(
     make_ws: Callable[..., Workspace], storage: Storage, runtime: LocalRuntime, seed: int
 ) -> None:
-    random_ = random.Random(seed)  # noqa: S311 - a test's choice
+    random_ = random.Random(seed)
     ws = make_ws(runtime=runtime)
     far = storage_room.storage(records=LatencyRecordStore(storage.records, delay_ms=0.3))
     other = make_ws(storage=far, runtime=runtime)
     start = await ws.cursor()
     seen: list[list[WorkspaceChangeEvent]] = [[] for _ in range(4)]
     followers = [
-        asyncio.create_task(_follow(where, random.Random(seed + n), start, seen[n]))  # noqa: S311
+        asyncio.create_task(_follow(where, random.Random(seed + n), start, seen[n]))
         for n, where in enumerate((ws, ws, other, other))
     ]
     await asyncio.gather(_write(ws, random_, 60), _write(other, random_, 40))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,7 +128,7 @@ async def _watch(
         unread = True
         ending.end()
 
-    async with session.workspace() as ws:
+    async with _runtime(session), session.workspace() as ws:
         saved, is_known = keeper.resume()
         if not is_known:
             out.note("the output is not as it was when the place was saved: nothing was cut off")
@@ -143,6 +145,22 @@ async def _watch(
             raise
         finally:
             ending.over()
+
+
+@asynccontextmanager
+async def _runtime(session: Session) -> AsyncIterator[None]:
+    """Have a runtime in this process for the workspace of an app that brings none; what `open_workspace` opens has its own."""
+    from crux_workspace.api import runtimes
+
+    if session.settings.app is None or runtimes.configured is not None:
+        yield
+        return
+    async with runtimes.local_runtime(sweep_interval_ms=None, gc_interval_ms=None) as runtime:
+        runtimes.configure(runtime=runtime)
+        try:
+            yield
+        finally:
+            runtimes.configure(runtime=None)
 
 
 def _report(out: Output, problem: WatchError) -> None:

@@ -110,6 +110,13 @@ def cws(bare: Cws) -> Cws:
     return bare
 
 
+# Whoever starts the tests in the background makes them, and what they start, ignore Ctrl-C.
+_START = (
+    "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "runpy.run_module('crux_workspace.cli', run_name='__main__', alter_sys=True)"
+)
+
+
 @pytest.fixture
 def shell(bare: Cws) -> Iterator[Callable[..., Any]]:
     """Start the real thing as a process in the same folder; what still runs at the end is ended."""
@@ -118,7 +125,7 @@ def shell(bare: Cws) -> Iterator[Callable[..., Any]]:
     def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "PYTHONPATH": str(root)}
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        command = [sys.executable, "-m", "crux_workspace.cli", *arguments]
+        command = [sys.executable, "-c", _START, *arguments]
         process = subprocess.Popen(
             command, cwd=bare.folder, env=environment, **{**pipes, **options}
         )

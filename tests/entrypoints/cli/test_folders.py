@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from crux_workspace.cli import host_reading
 
 FILES = {
     "empty": b"",
@@ -117,14 +120,31 @@ def test_two_forms_of_one_name_do_not_overwrite_each_other(cws: Any, source: Pat
     assert cws.ok("history", "/workspace/\u00e9", "--json").json[0]["version"] == 1
 
 
-def test_files_that_cannot_be_read_are_reported(cws: Any, source: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root reads everything")
-    _fill(source, {"good": b"1", "closed": b"2", "folder/x": b"3"})
-    (source / "closed").chmod(0)
-    (source / "folder").chmod(0)
+class _ClosedOs:
+    """The `os` of somebody who may not read what is named ``closed``; root may read everything."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def _refuse(self, path: Any) -> None:
+        if Path(path).name.startswith("closed"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    def open(self, path: Any, flags: int) -> int:
+        self._refuse(path)
+        return os.open(path, flags)
+
+    def scandir(self, path: Any) -> Any:
+        self._refuse(path)
+        return os.scandir(path)
+
+
+def test_files_that_cannot_be_read_are_reported(
+    cws: Any, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(source, {"good": b"1", "closed": b"2", "closed folder/x": b"3"})
+    monkeypatch.setattr(host_reading, "os", _ClosedOs())
     ran = cws("import", source, "/workspace", "--json")
-    (source / "folder").chmod(0o700)
     assert (ran.code, ran.json["imported"], len(ran.json["failed"])) == (1, 1, 2)
 
 

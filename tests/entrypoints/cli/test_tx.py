@@ -332,7 +332,7 @@ def test_fifty_writes_killed_at_any_moment_are_all_there_or_none(cws: Any, shell
     start = time.monotonic()
     assert shell("--namespace", "whole", "tx", "script").wait(timeout=50) == 0
     whole = time.monotonic() - start
-    chance = random.Random(7)  # noqa: S311 - repeatable
+    chance = random.Random(7)
     counts = []
     for number in range(14):
         process = shell("--namespace", f"n{number}", "tx", "script")

@@ -220,6 +220,21 @@ def test_what_cannot_be_watched(
     assert said in stderr.decode()
 
 
+def test_the_workspace_of_an_app_needs_no_runtime_of_its_own(cws: Any, shell: Shell) -> None:
+    cws.put("/workspace/a")
+    (cws.folder / "app.py").write_text(
+        "from crux_workspace import workspace\nfrom storage_adapters import open_storage\n"
+        "async def make():\n"
+        "    storage = await open_storage('sqlite:///workspace.db')\n"
+        "    ws = workspace(id='default', namespace='default', storage=storage)\n"
+        "    closing, ws.aclose = ws.aclose, lambda: both()\n"
+        "    async def both():\n        await closing()\n        await storage.aclose()\n"
+        "    return ws\n"
+    )
+    stdout, _ = finish(shell("watch", "--app", "app:make", "--from", "oldest", "--limit", "1"))
+    assert cells(stdout.decode())[3] == "/workspace/a"
+
+
 # -- the end
 
 
@@ -359,7 +374,7 @@ def test_ten_kills_of_the_watcher_lose_and_repeat_nothing(cws: Any, shell: Shell
         [sys.executable, "-c", WRITER, str(commits), str(files)], cwd=cws.folder, env=environment
     )
     command = ["watch", "--json", "--from", "oldest", "--cursor-file", "c"]
-    chance = random.Random(11)  # noqa: S311 - repeatable
+    chance = random.Random(11)
     path = cws.folder / "out"
     path.touch()
     inside = 0

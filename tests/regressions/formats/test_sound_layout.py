@@ -144,7 +144,7 @@ def _path(field: str) -> str:
 
 class Walk:
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)  # noqa: S311 - a test's own
+        self.random = random.Random(seed)
         self.records = MemoryRecordStore()
         self.clock = FixedClock()
         self.assets = MemoryAssetStore(clock=self.clock)

@@ -58,7 +58,7 @@ def test_correct_when_everything_is_too_large(old: list[int], new: list[int]) ->
 
 
 def test_windows_anchor_large_pieces_without_unique_items() -> None:
-    rng = random.Random(3)  # noqa: S311 - test data
+    rng = random.Random(3)
     old = [rng.randrange(3) for _ in range(70_000)]
     new = [*old[:100], 1, *old[100:35_000], *old[35_002:69_000], 2, *old[69_000:]]
     regions = check_correct(old, new)
@@ -96,9 +96,9 @@ SHAPES: dict[str, Callable[[random.Random], tuple[list[int], list[int]]]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_twenty_thousand_items_take_little_time(shape: str) -> None:
-    rng = random.Random(7)  # noqa: S311 - test data
+    rng = random.Random(7)
     old, new = SHAPES[shape](rng)
-    started = time.perf_counter()
+    started = time.process_time()
     alignment.changed_regions(old, new)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     check_correct(old, new)

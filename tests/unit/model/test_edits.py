@@ -164,10 +164,10 @@ def test_refusals_quote_nothing() -> None:
     ids=["words", "lines", "near misses", "accents", "overlaps", "one character", "blank lines"],
 )
 def test_large_texts_take_bounded_time(text: str, find: str, occurrence: int | None) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     if occurrence:
         apply_edits(text, [Edit(find, "", occurrence=occurrence)])
     else:
         with pytest.raises(EditError):
             apply_edits(text, [Edit(find, "")])
-    assert time.perf_counter() - started < 4
+    assert time.process_time() - started < 4

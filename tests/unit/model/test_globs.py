@@ -154,6 +154,6 @@ def test_exploding_patterns_are_refused(pattern: str) -> None:
 )
 def test_hostile_patterns_take_no_time(pattern: str, path: str) -> None:
     glob = compile_glob(pattern)
-    started = time.perf_counter()
+    started = time.process_time()
     assert not glob.matches(path)
-    assert time.perf_counter() - started < 0.25
+    assert time.process_time() - started < 0.25

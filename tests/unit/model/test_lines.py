@@ -106,6 +106,6 @@ def test_byte_window_edges() -> None:
 
 def test_large_texts_are_cut_quickly() -> None:
     text = "0123456789\n" * 1_000_000
-    started = time.perf_counter()
+    started = time.process_time()
     assert lines.window(text, 999_000, 999_001) == ("0123456789\n" * 2, 1_000_000)
-    assert time.perf_counter() - started < 1.5
+    assert time.process_time() - started < 1.5

@@ -195,14 +195,14 @@ def test_values_show_no_content() -> None:
 )
 def test_ten_megabytes_take_little_time(query: str, regex: bool, ignore_case: bool) -> None:
     text = "some line of text with words\n" * 340_000 + "x" * 100_000 + "needle"
-    started = time.perf_counter()
+    started = time.process_time()
     find(query, text, regex=regex, ignore_case=ignore_case, limit=100)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 def test_many_matches_in_one_long_line() -> None:
     text = "ab" * 2_500_000
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(find("a", text, limit=1_000)) == 1_000
     assert len(find("b", text, regex=True, limit=1_000)) == 1_000
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
