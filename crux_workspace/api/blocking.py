@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from crux_workspace.api.reading import ReadMethods
 from crux_workspace.errors import ErrorCode, StateError
@@ -21,22 +22,38 @@ class Blocking:
 
     _target: Any
     _loop: asyncio.AbstractEventLoop
+    _process: int
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        """Remember which process the loop's thread belongs to: a fork leaves it behind."""
+        made = super().__new__(cls)
+        made._process = os.getpid()
+        return made
+
+    def _refuse(self, work: Coroutine[Any, Any, _T], message: str, code: ErrorCode) -> StateError:
+        work.close()
+        return StateError(message, code=code)
 
     def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
             running = None
+        if self._process != os.getpid():
+            raise self._refuse(
+                work,
+                "This workspace was opened before the process forked and cannot be used in the child; open it again there.",
+                ErrorCode.FORKED,
+            )
         if running is self._loop:
-            work.close()
-            raise StateError(
+            raise self._refuse(
+                work,
                 "A blocking call on the thread of the workspace's own loop would wait for itself; await the workspace instead.",
-                code=ErrorCode.WRONG_THREAD,
+                ErrorCode.WRONG_THREAD,
             )
         if self._loop.is_closed():
-            work.close()
-            raise StateError(
-                "The event loop of this workspace is closed.", code=ErrorCode.WORKSPACE_CLOSED
+            raise self._refuse(
+                work, "The event loop of this workspace is closed.", ErrorCode.WORKSPACE_CLOSED
             )
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:

@@ -19,6 +19,7 @@ from crux_workspace.events.runtime import LocalRuntime
 from crux_workspace.events.upkeep import UpkeepJob
 from crux_workspace.events.watching import WatchHandle
 from crux_workspace.model.clocks import Clock, IdSource
+from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.settings import (
     ContentOptions,
@@ -36,11 +37,20 @@ from crux_workspace.storage.layout import partition_name
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.telemetry import OperationRecorder, active_provenance
 
-__all__ = ["WorkspaceCore"]
+__all__ = ["WorkspaceCore", "active_run"]
+
+
+def active_run() -> tuple[str, str] | None:
+    """Return (run id, span id) of the active span; a run id that could not be stored counts as none."""
+    found = active_provenance()
+    try:
+        return None if found is None else (check_label("run_id", found[0]), found[1])
+    except InvalidInputError:
+        return None
 
 
 def _provenance() -> dict[str, Any] | None:
-    found = active_provenance()
+    found = active_run()
     if found is None:
         return None
     run_id, span_id = found

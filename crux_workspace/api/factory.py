@@ -121,6 +121,17 @@ def _assemble(
     ids: IdSource = random_id,
 ) -> Workspace:
     check_workspace_id(id)
+    for name, value, kind in (
+        ("content", content, ContentOptions),
+        ("limits", limits, Limits),
+        ("retention", retention, Retention),
+        ("versioning", versioning, Versioning),
+        ("telemetry", telemetry, Telemetry),
+    ):
+        if value is not None and not isinstance(value, kind):
+            raise InvalidInputError(
+                f"{name} must be {kind.__name__}(...) or None.", details={"option": name}
+            )
     if runtime is not None and not isinstance(runtime, LocalRuntime):
         raise InvalidInputError("runtime must be a runtime or None.", details={"option": "runtime"})
     if isinstance(namespace, str):

@@ -6,14 +6,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, TypeVar
 
-from crux_workspace.api.core import WorkspaceCore
+from crux_workspace.api.core import WorkspaceCore, active_run
 from crux_workspace.errors import InvalidPathError
 from crux_workspace.model.paths import normalise
 from crux_workspace.model.verbs import VERBS
 from crux_workspace.operations.space import Space
 from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.records import StoreError
-from crux_workspace.telemetry import OperationSpan, PathHash, active_provenance
+from crux_workspace.telemetry import OperationSpan, PathHash
 
 __all__ = ["Runner"]
 
@@ -102,7 +102,7 @@ class Runner:
         core.enter()
         resolved = await core.namespace_of(self.bound, namespace)
         actor = self.actor
-        if actor is None and (found := active_provenance()) is not None:
+        if actor is None and (found := active_run()) is not None:
             actor = found[0]
         return core.space(resolved, actor)
 

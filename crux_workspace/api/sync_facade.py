@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -213,7 +214,7 @@ class SyncWorkspace(SyncReads):
 
         A facade from `Workspace.as_sync`, or a view, opened nothing and closes nothing.
         """
-        if self._owned is None or self._loop.is_closed():
+        if self._owned is None or self._loop.is_closed() or self._process != os.getpid():
             return
         self._wait(self._target.aclose())
         self._owned.close()

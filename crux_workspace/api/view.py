@@ -6,9 +6,8 @@ from datetime import datetime
 
 from crux_workspace.api.reading import ReadMethods, refuse_version
 from crux_workspace.api.runner import Runner
-from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.reads import TreeReads
-from crux_workspace.operations.commits import check_moment, past_reads
+from crux_workspace.operations.commits import Resolved, check_moment, reads_of, resolve_moment
 from crux_workspace.operations.space import Space
 
 __all__ = ["WorkspaceView"]
@@ -23,18 +22,18 @@ class WorkspaceView(ReadMethods):
     def __init__(self, runner: Runner, moment: int | datetime) -> None:
         self._runner = runner
         self._moment = check_moment(moment)
-        self._resolved: dict[str, tuple[int, int]] = {}
+        self._resolved: dict[str, Resolved] = {}
 
     def __repr__(self) -> str:
         return f"WorkspaceView(id={self._runner.core.workspace_id!r}, moment={self._moment!r})"
 
     async def _tree(self, space: Space) -> TreeReads:
         partition = space.ports.partition
-        if partition not in self._resolved:
-            found = await past_reads(space, self._moment)
-            self._resolved[partition] = (found.sequence, found.at)
-        sequence, at = self._resolved[partition]
-        return PastReads(space.ports.reader, sequence, at)
+        resolved = self._resolved.get(partition)
+        if resolved is None:
+            resolved = await resolve_moment(space, self._moment)
+            resolved = self._resolved.setdefault(partition, resolved)
+        return await reads_of(space, resolved)
 
     def _version(self, version: int | None) -> int | None:
         refuse_version(version)

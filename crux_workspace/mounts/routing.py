@@ -133,6 +133,12 @@ class Router:
 
 
 def _checked(mount: Mount) -> Mount:
+    given: object = mount
+    if not isinstance(given, Mount):
+        raise InvalidInputError(
+            f"mounts holds {type(given).__name__}; write e.g. Mount('/workspace').",
+            details={"option": "mounts"},
+        )
     try:
         path = normalise(mount.path)
     except InvalidPathError as error:

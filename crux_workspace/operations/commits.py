@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
@@ -19,7 +20,12 @@ from crux_workspace.errors import (
     NothingToUndoError,
     VersionNotFoundError,
 )
-from crux_workspace.events.cursors import decode_event_cursor, encode_event_cursor, mark
+from crux_workspace.events.cursors import (
+    EventCursor,
+    decode_event_cursor,
+    encode_event_cursor,
+    mark,
+)
 from crux_workspace.events.log import (
     commit_changes,
     commit_entry,
@@ -40,7 +46,15 @@ from crux_workspace.operations.space import Options, Space, type_conflict
 from crux_workspace.storage.layout import META_KEY, log_key
 from crux_workspace.storage.records import Reader
 
-__all__ = ["Moment", "log", "past_reads", "undo_commit"]
+__all__ = [
+    "Moment",
+    "Resolved",
+    "check_moment",
+    "log",
+    "reads_of",
+    "resolve_moment",
+    "undo_commit",
+]
 
 Moment = int | datetime
 _PAGE = 64
@@ -66,6 +80,7 @@ async def log(
                 "The cursor is of a namespace that was dropped since; start without a cursor.",
                 code=ErrorCode.INVALID_CURSOR,
             )
+        await _check_place(reader, place)
         before = log_key(place.sequence)
     found: list[CommitEntry] = []
     if meta is None or limit == 0:
@@ -82,6 +97,15 @@ async def log(
             return found
 
 
+async def _check_place(reader: Reader, place: EventCursor) -> None:
+    """Refuse a cursor that names a commit other than the one the log has there (``INVALID_CURSOR``)."""
+    [record] = await reader.get_many([log_key(place.sequence)], bodies=False)
+    if record is not None and mark(log_head(record).commit_id) != place.commit:
+        raise InvalidInputError(
+            "The cursor is malformed; start without a cursor.", code=ErrorCode.INVALID_CURSOR
+        )
+
+
 def _touches(entry: CommitEntry, path: str) -> bool:
     return any(
         is_at_or_below(where, path)
@@ -94,8 +118,36 @@ def _touches(entry: CommitEntry, path: str) -> bool:
 # -- views
 
 
-async def past_reads(space: Space, moment: Moment) -> PastReads:
-    """Resolve a moment to a commit and return the reads of the tree as of then.
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The commit that a view shows; it belongs to one incarnation of its namespace."""
+
+    sequence: int
+    at: int
+    incarnation: str | None
+
+
+async def reads_of(space: Space, resolved: Resolved) -> PastReads:
+    """Return the reads of a view that was resolved before.
+
+    Raises:
+        NotFoundError: The namespace was dropped since (``COMMIT_NOT_FOUND``).
+    """
+    reader = space.ports.reader
+    if resolved.sequence:
+        [record] = await reader.get_many([META_KEY], bodies=False)
+        meta = read_meta(record)
+        if meta is None or meta.incarnation != resolved.incarnation:
+            raise NotFoundError(
+                f"Commit {resolved.sequence} is gone: its namespace was dropped since.",
+                code=ErrorCode.COMMIT_NOT_FOUND,
+                details={"sequence": resolved.sequence},
+            )
+    return PastReads(reader, resolved.sequence, resolved.at)
+
+
+async def resolve_moment(space: Space, moment: Moment) -> Resolved:
+    """Resolve a moment to a commit.
 
     Raises:
         InvalidInputError: A sequence beyond the newest, or a datetime without time zone (``INVALID_ARGUMENT``).
@@ -115,7 +167,7 @@ async def past_reads(space: Space, moment: Moment) -> PastReads:
                 details={"sequence": sequence, "newest": newest},
             )
     if sequence == 0:
-        return PastReads(reader, 0, 0)
+        return Resolved(0, 0, None)
     [commit] = await reader.get_many([log_key(sequence)], bodies=False)
     if commit is None:
         raise NotFoundError(
@@ -124,7 +176,8 @@ async def past_reads(space: Space, moment: Moment) -> PastReads:
             details={"sequence": sequence},
         )
     at = log_head(commit).at
-    return PastReads(reader, sequence, commit.at if at is None else at)
+    assert meta is not None
+    return Resolved(sequence, commit.at if at is None else at, meta.incarnation)
 
 
 def check_moment(moment: object) -> Moment:

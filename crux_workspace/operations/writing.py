@@ -345,8 +345,11 @@ async def update(
     if known is not None:
         return known
     for attempt in range(1, max_attempts + 1):
-        entry = await space.reads().find(path, bodies=True)
+        reads = space.reads()
+        entry = await reads.find(path, bodies=True)
         if entry is None:
+            tree = LiveTree(space.ports.reader, space.ports.clock())
+            await check_if_version(tree, path, None, options.if_version)
             raise not_found(path)
         value = await content_value(space.ports, path, entry.head, entry.body)
         new = change(value)

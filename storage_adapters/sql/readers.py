@@ -6,6 +6,7 @@ In place a read takes microseconds and no hop; it never waits, and goes to the t
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,9 @@ from storage_adapters.sql.opening import BUSY_TIMEOUT_S
 from storage_adapters.sql.reading import Query, Row, run
 
 __all__ = ["Readers"]
+
+# At DEBUG aiosqlite writes every statement with its parameters: namespaces, paths and queries would be in the log.
+logging.getLogger("aiosqlite").setLevel(logging.INFO)
 
 T = TypeVar("T")
 

@@ -181,7 +181,6 @@ async def test_spans_metrics_and_logs_hold_nothing_private(
     nothing_of(PRIVATE, told)
 
 
-@pytest.mark.xfail(reason="aiosqlite writes statements with their parameters to its debug log")
 async def test_the_drivers_logs_hold_nothing_private(tmp_path: Path, watcher: Watcher) -> None:
     async with open_storage(f"sqlite:///{tmp_path}/w.db?durability=normal") as opened:
         await scenario(made(watcher, opened, PRIVATE), PRIVATE)

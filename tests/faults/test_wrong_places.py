@@ -74,7 +74,6 @@ async def test_a_forked_child_is_told_so(tmp_path: Path) -> None:
 
 @forking
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-@pytest.mark.xfail(reason="the blocking facade waits for a thread that a fork leaves behind")
 def test_a_blocking_call_in_a_forked_child_is_told_so(tmp_path: Path) -> None:
     with open_workspace_sync(f"sqlite:///{tmp_path}/w.db") as sws:
         sws.write(A, "parent's")
@@ -172,7 +171,6 @@ async def test_closing_waits_for_commits_in_flight(stage: Stage) -> None:
     await trial.check()
 
 
-@pytest.mark.xfail(reason="closing is given up with the call that began it")
 @pytest.mark.parametrize("steps", range(1, 4))
 async def test_closing_that_is_cancelled_can_be_repeated(steps: int, tmp_path: Path) -> None:
     ws = await open_workspace(f"sqlite:///{tmp_path}/w.db")

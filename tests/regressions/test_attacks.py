@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,13 @@ from typing import Any
 import pytest
 
 from crux_workspace import Workspace, open_workspace, workspace
-from crux_workspace.errors import ConflictError, InvalidInputError, LimitExceededError, StateError
+from crux_workspace.errors import (
+    ConflictError,
+    InvalidInputError,
+    LimitExceededError,
+    NotFoundError,
+    StateError,
+)
 from crux_workspace.storage import MemoryAssetStore, MemoryRecordStore, PutOptions, StoredAsset
 from crux_workspace.storage.records import Batch, Put
 
@@ -152,3 +159,35 @@ async def test_a_store_that_takes_less_than_the_workspace_allows_is_a_limit() ->
         with pytest.raises(LimitExceededError) as refused:
             await ws.write("/workspace/a.bin", b"abc")
     assert (refused.value.code, refused.value.details["limit"]) == ("FILE_TOO_LARGE", 2)
+
+
+async def test_a_view_does_not_show_the_log_of_a_namespace_made_anew(ws: Workspace) -> None:
+    await ws.write("/workspace/a", "old")
+    view = ws.at(1)
+    assert await view.read_text("/workspace/a") == "old"
+    namespace = (await ws.namespaces()).names[0]
+    await ws.drop_namespace(namespace)
+    for _ in range(2):
+        with pytest.raises(NotFoundError) as refused:
+            await view.read_text("/workspace/a")
+        assert refused.value.code == "COMMIT_NOT_FOUND"
+        await ws.write("/workspace/a", "new")
+
+
+async def test_a_changed_log_cursor_is_refused(ws: Workspace) -> None:
+    for number in range(3):
+        await ws.write("/workspace/a", str(number))
+    newest, before, _ = await ws.log()
+    raw = bytearray(base64.urlsafe_b64decode(newest.cursor + "=="))
+    other = base64.urlsafe_b64decode(before.cursor + "==")
+    raw[16:24] = other[16:24]
+    with pytest.raises(InvalidInputError) as refused:
+        await ws.log(cursor=base64.urlsafe_b64encode(raw).decode().rstrip("="))
+    assert refused.value.code == "INVALID_CURSOR"
+
+
+@pytest.mark.parametrize("options", [{"mounts": ["/a"]}, {"telemetry": 5}, {"limits": {}}])
+def test_settings_of_another_kind_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        workspace(id="w", **options)
+    assert refused.value.code == "INVALID_ARGUMENT"
