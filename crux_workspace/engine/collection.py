@@ -25,11 +25,6 @@ class Collected:
     ending: bool = False
     """The version that this very commit ends is not kept either."""
 
-    @property
-    def anything(self) -> bool:
-        """Tell whether something is collected."""
-        return bool(self.states) or self.ending
-
 
 async def collect(
     ports: EnginePorts, tree: LiveTree, delta: FileDelta, history_added: int

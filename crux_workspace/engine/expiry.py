@@ -10,7 +10,7 @@ from crux_workspace.engine.keys import EXPIRY_PREFIX, expiry_key, file_key, head
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.storage.layout import FIELD_END, number
-from crux_workspace.storage.records import Put, Reader, Record, Take
+from crux_workspace.storage.records import Put, Record, Take
 
 __all__ = ["due_rows", "expired_files", "sweep_due"]
 
@@ -31,28 +31,33 @@ async def due_rows(ports: EnginePorts, now: int, limit: int | None = None) -> li
 async def expired_files(ports: EnginePorts, now: int) -> list[Entry]:
     """Return files that are due and not swept yet: they still stand in the counters."""
     found: list[Entry] = []
-    for row in await due_rows(ports, now):
-        entry = await _entry_of(ports.reader, row)
-        if entry is not None and entry.is_expired(now):
-            found.append(entry)
+    rows = await due_rows(ports, now)
+    for start in range(0, len(rows), _PER_COMMIT):
+        some = rows[start : start + _PER_COMMIT]
+        places = await ports.reader.get_many(
+            [file_key(_file_of(row)) for row in some], bodies=False
+        )
+        paths = [_path_of(row, place) for row, place in zip(some, places, strict=True)]
+        known = [(row, path) for row, path in zip(some, paths, strict=True) if path is not None]
+        heads = await ports.reader.get_many([head_key(path) for _, path in known], bodies=False)
+        for (row, _), head in zip(known, heads, strict=True):
+            entry = None if head is None else Entry.of(head)
+            if entry is not None and entry.file_id == _file_of(row) and entry.is_expired(now):
+                found.append(entry)
     return found
 
 
-async def _entry_of(reader: Reader, row: Record) -> Entry | None:
-    """Return the head that an `exp/` record is about, expired or not."""
-    file_id = row.key.split(FIELD_END)[2]
-    path = decode(Expiry, row.value).path
-    [place] = await reader.get_many([file_key(file_id)], bodies=False)
-    if place is not None:
-        found = decode(FilePlace, place.value)
-        if found.gone or found.purged:
-            return None
-        path = found.path
-    [head] = await reader.get_many([head_key(path)], bodies=False)
-    if head is None:
-        return None
-    entry = Entry.of(head)
-    return entry if entry.file_id == file_id else None
+def _file_of(row: Record) -> str:
+    """Return the id of the file that an `exp/` record is about."""
+    return row.key.split(FIELD_END)[2]
+
+
+def _path_of(row: Record, place: Record | None) -> str | None:
+    """Return where that file is, given its `file/` record; None when it is deleted or purged."""
+    if place is None:
+        return decode(Expiry, row.value).path
+    found = decode(FilePlace, place.value)
+    return None if found.gone or found.purged else found.path
 
 
 async def sweep_due(ports: EnginePorts, in_flight: InFlight) -> int:
@@ -68,10 +73,13 @@ async def sweep_due(ports: EnginePorts, in_flight: InFlight) -> int:
 async def _sweep(ports: EnginePorts, in_flight: InFlight, rows: list[Record]) -> int:
     async def plan(tree: LiveTree) -> Changeset | Finished[int]:
         found = await tree.get([row.key for row in rows])
+        still = [row for row in found if row is not None]
+        places = await tree.get([file_key(_file_of(row)) for row in still])
+        paths = [_path_of(row, place) for row, place in zip(still, places, strict=True)]
+        await tree.look(*(path for path in paths if path is not None), ways=False)
         changes = Changeset()
-        for row in found:
-            if row is not None:
-                await _clear(tree, changes, row)
+        for row, path in zip(still, paths, strict=True):
+            _clear(tree, changes, row, path)
         return changes if changes.deltas or changes.extra_deletes else Finished(0)
 
     def finish(done: Done) -> int:
@@ -81,19 +89,10 @@ async def _sweep(ports: EnginePorts, in_flight: InFlight, rows: list[Record]) ->
     return await commit(ports, in_flight, call)
 
 
-async def _clear(tree: LiveTree, changes: Changeset, row: Record) -> None:
+def _clear(tree: LiveTree, changes: Changeset, row: Record, path: str | None) -> None:
     """Plan what becomes of one due row: its file goes, or the row moves to the file's new due time, or nothing is left of it."""
-    file_id = row.key.split(FIELD_END)[2]
-    path: str | None = decode(Expiry, row.value).path
-    [place] = await tree.get([file_key(file_id)])
-    if place is not None:
-        found = decode(FilePlace, place.value)
-        path = None if found.gone or found.purged else found.path
-    entry = None
-    if path is not None:
-        await tree.look(path, ways=False)
-        entry = tree.entry(path) or tree.expired(path)
-    if entry is None or entry.file_id != file_id:
+    entry = None if path is None else tree.entry(path) or tree.expired(path)
+    if entry is None or entry.file_id != _file_of(row):
         changes.extra_deletes.append(row.key)
     elif entry.is_expired(tree.now):
         changes.expire(entry)

@@ -1,1 +1,1 @@
-"""Cursors of the event log."""
+"""The commit log as a feed: cursors, watches and what drives them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["byte_window", "content_and_ending", "count_lines", "split_lines", "window"]
+__all__ = ["byte_window", "count_lines", "split_lines", "window"]
 
 _CHARACTER_BYTES = 4
 
@@ -25,15 +25,6 @@ def split_lines(text: str) -> list[str]:
     if last:
         lines.append(last)
     return lines
-
-
-def content_and_ending(line: str) -> tuple[str, str]:
-    r"""Return a line without its ending, and the ending: ``\r\n``, ``\n`` or nothing."""
-    if line.endswith("\r\n"):
-        return line[:-2], "\r\n"
-    if line.endswith("\n"):
-        return line[:-1], "\n"
-    return line, ""
 
 
 def window(text: str, start_line: int | None, end_line: int | None) -> tuple[str, int]:

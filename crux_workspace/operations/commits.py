@@ -86,7 +86,8 @@ async def log(
     if meta is None or limit == 0:
         return found
     while True:
-        heads, before = await log_page(reader, before=before, limit=_PAGE)
+        wanted = _PAGE if path is not None else min(max(limit - len(found), 8), _PAGE)
+        heads, before = await log_page(reader, before=before, limit=wanted)
         for head in heads:
             entry = await commit_entry(reader, head, partition, meta.incarnation)
             if path is None or _touches(entry, path):

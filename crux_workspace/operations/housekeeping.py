@@ -34,6 +34,7 @@ from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.layout import (
     FIELD_END,
     LOG_PREFIX,
+    META_KEY,
     is_log_head,
     number,
     partition_name,
@@ -222,7 +223,8 @@ async def _sweep_orphans(space: Space, found: _Found, *, dry_run: bool) -> None:
     found.bytes += sum(orphan.size for orphan in orphans)
     if dry_run or not orphans:
         return
-    if (await ports.records.sequences([ports.partition]))[0]:
+    [meta] = await ports.reader.get_many([META_KEY], bodies=False)
+    if meta is not None:
         await _move_horizon(space, horizon)
     for orphan in await _orphans(space, ports.assets, horizon):
         await _delete(ports.assets, orphan.ref)

@@ -34,7 +34,6 @@ __all__ = [
     "Meta",
     "advance",
     "check_size",
-    "commit_time",
     "decode_changes",
     "decode_log",
     "decode_meta",
@@ -265,11 +264,6 @@ def log_rows(batch: Batch, sequence: int) -> list[tuple[str, bytes, bytes | None
     return rows
 
 
-def commit_time(meta: Meta | None, batch: Batch) -> int:
-    """Time of the commit: never before the one of the last commit."""
-    return batch.now if meta is None else max(batch.now, meta.at)
-
-
 def judge_identity(meta: Meta | None, batch: Batch) -> None:
     """Refuse a batch made for another incarnation or protect epoch, or with uploads that may have been swept."""
     if batch.incarnation != (None if meta is None else meta.incarnation):
@@ -291,7 +285,7 @@ def judge_ceilings(meta: Meta | None, batch: Batch) -> None:
 
 
 def advance(meta: Meta | None, batch: Batch) -> Meta:
-    """Return `meta` as it is after the batch; the batch has been judged."""
+    """Return `meta` as it is after the batch, which has been judged; time never goes back before the last commit."""
     counters = dict(meta.counters) if meta is not None else {}
     for name, (add, _) in batch.counters.items():
         counters[name] = counters.get(name, 0) + add

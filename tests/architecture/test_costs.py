@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from crux_workspace import Workspace, WorkspaceFile, workspace
+from crux_workspace import Retention, Workspace, WorkspaceFile, workspace
 from crux_workspace.model.verbs import VERBS
 from crux_workspace.storage import memory_storage
-from crux_workspace.testing import CountingAssetStore, CountingRecordStore
+from crux_workspace.testing import CountingAssetStore, CountingRecordStore, FixedClock
 from storage_adapters import open_storage
 
 FILE = "/workspace/notes.md"
@@ -222,3 +222,20 @@ async def test_a_transaction_costs_a_read_for_its_start_and_one_for_each_path(
             await tx.write(f"/workspace/d/{number}.md", "x")
     assert bench.records.reads == 1 + files
     assert bench.records.commits == (1 if files else 0)
+
+
+async def test_a_sweep_reads_its_files_together() -> None:
+    opened, clock = memory_storage(), FixedClock()
+    records = CountingRecordStore(opened.records)
+    ws = workspace(
+        id="w", namespace="n", records=records, clock=clock, retention=Retention(ttl_ms=1_000)
+    )
+    for number in range(80):
+        await ws.write(f"/workspace/{number}", "x")
+    clock.advance(5_000)
+    records.reset()
+    assert (await ws.usage()).live_files == 0
+    assert records.reads <= 5
+    records.reset()
+    assert (await ws.gc(dry_run=False)).expired == 80
+    assert records.reads <= 15

@@ -32,11 +32,6 @@ def test_lines_join_to_the_text(text: str) -> None:
     assert lines.split_lines(text) == expected_lines(text)
     assert "".join(lines.split_lines(text)) == text
     assert lines.count_lines(text) == len(lines.split_lines(text))
-    for line in lines.split_lines(text):
-        content, ending = lines.content_and_ending(line)
-        assert content + ending == line
-        assert ending in {"", "\n", "\r\n"}
-        assert not content.endswith("\r") or ending != "\n"
 
 
 @given(TEXTS, st.integers(1, 8), st.integers(0, 8))
