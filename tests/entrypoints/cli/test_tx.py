@@ -343,7 +343,7 @@ def test_fifty_writes_killed_at_any_moment_are_all_there_or_none(cws: Any, shell
     log = cws.folder / "workspace.db-wal"
     delay = whole * 0.8
     counts = []
-    for number in range(14):
+    for number in range(10):
         process = shell("--namespace", f"n{number}", "tx", "script")
         if number % 2:  # while the commit is being written
             goal = chance.randrange(1, 80_000)
