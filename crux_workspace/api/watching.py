@@ -109,7 +109,7 @@ class WatchMethods:
                 namespace=NamespaceSource(self._watched_namespace(namespace)),
                 hub=hub_of(core.records),
                 runtime=runtime,
-                watched=WatchedPath(where, deep),
+                watched=WatchedPath(where, deep, core.router.shows),
                 cursor=place,
                 start=start,
                 interval_ms=interval_ms,

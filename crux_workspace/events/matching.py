@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from crux_workspace.model.changes import Change
@@ -20,9 +21,13 @@ class WatchedPath:
 
     path: str
     recursive: bool
+    shows: Callable[[Change], bool] = lambda _: True
+    """Leaves out what the watching workspace has no mount for."""
 
     def matches(self, change: Change) -> bool:
         """Tell whether the change is about the path."""
+        if not self.shows(change):
+            return False
         if self.path == "/" and self.recursive:
             return True
         return self._covers(change.path) or (

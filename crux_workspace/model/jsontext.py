@@ -13,7 +13,7 @@ from typing import Any
 
 from crux_workspace.errors import ErrorCode, InvalidInputError
 
-__all__ = ["MAX_DEPTH", "check_json", "dump_compact", "load", "plain_json", "pretty"]
+__all__ = ["MAX_DEPTH", "check_json", "dump_compact", "load", "parse", "plain_json", "pretty"]
 
 MAX_DEPTH = 500
 """Deepest nesting of dicts and lists."""
@@ -82,6 +82,22 @@ def dump_compact(value: object) -> bytes:
 def load(data: bytes) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value that ``dump_compact`` stored."""
     return json.loads(data)
+
+
+def parse(text: bytes) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value of text that somebody else wrote as JSON, held to the rules of JSON content.
+
+    Raises:
+        InvalidInputError: It is not JSON, or not what JSON content may be (``INVALID_CONTENT``).
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            "The text is not JSON, or nested too deeply.", code=ErrorCode.INVALID_CONTENT
+        ) from error
+    check_json(value)
+    return value
 
 
 def plain_json(value: Any) -> Any:  # noqa: ANN401 - a JSON value

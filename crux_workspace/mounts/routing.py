@@ -11,6 +11,7 @@ from crux_workspace.errors import (
     InvalidInputError,
     InvalidPathError,
 )
+from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import is_at_or_below, is_below, normalise, parent, sort_key
 from crux_workspace.model.settings import Mount
 
@@ -49,6 +50,13 @@ class Router:
             if is_at_or_below(path, mount.path):
                 return mount
         return None
+
+    def shows(self, change: Change) -> bool:
+        """Tell whether a change may be told of: one of its ends is on a mount, or its name was erased."""
+        return any(
+            path is not None and (path[:1] != "/" or self.find(path) is not None)
+            for path in (change.path, change.from_path)
+        )
 
     def mount_path(self, path: str) -> str:
         """Return the path of the mount that holds `path`, or an empty string."""

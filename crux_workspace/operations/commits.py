@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
@@ -89,13 +89,20 @@ async def log(
         wanted = _PAGE if path is not None else min(max(limit - len(found), 8), _PAGE)
         heads, before = await log_page(reader, before=before, limit=wanted)
         for head in heads:
-            entry = await commit_entry(reader, head, partition, meta.incarnation)
+            whole = await commit_entry(reader, head, partition, meta.incarnation)
+            entry = _visible(space, whole)
             if path is None or _touches(entry, path):
                 found.append(entry)
                 if len(found) == limit:
                     return found
         if before is None:
             return found
+
+
+def _visible(space: Space, entry: CommitEntry) -> CommitEntry:
+    """Leave out the changes outside of this workspace's mounts."""
+    shown = [change for change in entry.changes if space.router.shows(change)]
+    return entry if len(shown) == len(entry.changes) else replace(entry, changes=shown)
 
 
 async def _check_place(reader: Reader, place: EventCursor) -> None:

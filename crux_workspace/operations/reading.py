@@ -29,7 +29,7 @@ from crux_workspace.model.files import (
     WorkspaceFile,
 )
 from crux_workspace.model.globs import Glob, compile_glob, has_glob
-from crux_workspace.model.jsontext import load
+from crux_workspace.model.jsontext import load, parse
 from crux_workspace.model.lines import byte_window, window
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
 from crux_workspace.operations.space import Space, not_found, slash_refused
@@ -250,11 +250,13 @@ async def read_json(space: Space, reads: TreeReads, path: str, *, version: int |
     if found.of.kind == "b":
         raise binary_refused(path, "holds no JSON")
     data = await stored(space.ports, path, found.of, found.body)
-    try:
+    if found.of.kind == "j":
         return load(data)
-    except (ValueError, RecursionError) as error:
+    try:
+        return parse(data)
+    except InvalidInputError as error:
         raise InvalidInputError(
-            f"The text of {path} is not JSON, or nested too deeply.",
+            f"The text of {path} is not JSON.",
             code=ErrorCode.INVALID_CONTENT,
             details={"path": path},
             hint="Read it with read_text.",

@@ -347,9 +347,9 @@ async def update(
     for attempt in range(1, max_attempts + 1):
         reads = space.reads()
         entry = await reads.find(path, bodies=True)
+        tree = LiveTree(space.ports.reader, space.ports.clock())
+        await check_if_version(tree, path, entry, options.if_version)
         if entry is None:
-            tree = LiveTree(space.ports.reader, space.ports.clock())
-            await check_if_version(tree, path, None, options.if_version)
             raise not_found(path)
         value = await content_value(space.ports, path, entry.head, entry.body)
         new = change(value)

@@ -10,15 +10,22 @@ from typing import Any
 
 import pytest
 
-from crux_workspace import Workspace, open_workspace, workspace
+from crux_workspace import Mount, Workspace, local_runtime, open_workspace, workspace
 from crux_workspace.errors import (
+    AccessDeniedError,
     ConflictError,
     InvalidInputError,
     LimitExceededError,
     NotFoundError,
     StateError,
 )
-from crux_workspace.storage import MemoryAssetStore, MemoryRecordStore, PutOptions, StoredAsset
+from crux_workspace.storage import (
+    MemoryAssetStore,
+    MemoryRecordStore,
+    PutOptions,
+    StoredAsset,
+    memory_storage,
+)
 from crux_workspace.storage.records import Batch, Put
 
 
@@ -191,3 +198,51 @@ def test_settings_of_another_kind_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError) as refused:
         workspace(id="w", **options)
     assert refused.value.code == "INVALID_ARGUMENT"
+
+
+async def test_what_has_no_mount_here_is_not_told_of() -> None:
+    stores = memory_storage()
+    wide = workspace(id="w", namespace="n", storage=stores, mounts=[Mount("/a"), Mount("/b")])
+    async with local_runtime() as runtime:
+        narrow = workspace(
+            id="w", namespace="n", storage=stores, mounts=[Mount("/b")], runtime=runtime
+        )
+        place = await narrow.cursor()
+        secret = await wide.write("/a/secret", "x", status="final")
+        await wide.write("/b/open", "y")
+        await wide.rename("/b/open", "/a/taken")
+        [artifact] = await wide.artifacts()
+        assert [[c.path for c in e.changes] for e in await narrow.log()] == [
+            ["/a/taken"],
+            ["/b/open"],
+            [],
+        ]
+        with pytest.raises(AccessDeniedError):
+            await narrow.resolve(artifact.uri)
+        async with narrow.watch(cursor=place) as feed:
+            assert (await anext(feed)).path == "/b/open"
+            assert (await anext(feed)).from_path == "/b/open"
+        assert secret.version == 1
+    await narrow.aclose()
+    await wide.aclose()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "NaN", "1e999", '"\\ud800"', "", "{"])
+async def test_text_that_is_not_strict_json_is_refused(ws: Workspace, text: str) -> None:
+    await ws.write("/workspace/a.json", text)
+    with pytest.raises(InvalidInputError) as refused:
+        await ws.read_json("/workspace/a.json")
+    assert refused.value.code == "INVALID_CONTENT"
+
+
+async def test_update_does_not_run_its_function_for_a_version_that_is_not_there(
+    ws: Workspace,
+) -> None:
+    await ws.write("/workspace/a", "1")
+    await ws.write("/workspace/a", "2")
+    calls: list[str] = []
+    with pytest.raises(ConflictError):
+        await ws.update("/workspace/a", calls.append, if_version=1)
+    with pytest.raises(ConflictError):
+        await ws.update("/workspace/none", calls.append, if_version=3)
+    assert calls == []
