@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
+
 from crux_workspace.engine.build import Built, stage
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Op, decode
@@ -37,6 +39,7 @@ from crux_workspace.operations.space import Options, Space, digest_of, type_conf
 from crux_workspace.storage.layout import (
     LOG_PREFIX,
     META_KEY,
+    Meta,
     is_log_head,
     log_key,
     subtree_range,
@@ -204,7 +207,9 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
             planned = await _clear_directories(live, tree, changes)
             live.adopt(live.meta, tree.expect, tree.quiet)
         else:
-            live.adopt(tree.meta, tree.expect, tree.quiet)
+            limit = staged.ports.limits.max_history_bytes
+            meta = await _with_history_of_now(live, tree, limit)
+            live.adopt(meta, tree.expect, tree.quiet)
         return planned
 
     async def recall(_: Reader, op: Op, sequence: int, at: int) -> Applied:
@@ -233,6 +238,15 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
         )
     finally:
         await staged.drop([ref for ref in staged.tree.uploads if landed and ref not in used])
+
+
+async def _with_history_of_now(live: LiveTree, tree: StagedTree, limit: int | None) -> Meta | None:
+    """Return the start's `meta`; where bytes of history are limited, with what history holds by now."""
+    if tree.meta is None or limit is None:
+        return tree.meta
+    [record] = await live.reader.get_many([META_KEY], bodies=False)
+    now = read_meta(record)
+    return tree.meta if now is None else msgspec.structs.replace(tree.meta, counters=now.counters)
 
 
 async def _refuse_overbuilt(tree: StagedTree) -> None:

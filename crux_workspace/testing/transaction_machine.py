@@ -7,7 +7,7 @@ It has every rule and comparison of `WorkspaceMachine`; those rules are what oth
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -106,22 +106,16 @@ class TransactionMachine(WorkspaceMachine):
             if error.code == ErrorCode.TRANSACTION_CONFLICT:
                 _, untold = one.model.changed_since()
                 assert untold, "conflicts at once only where content was purged"
-                self.give_up(one, {ErrorCode.TRANSACTION_CONFLICT}, commit=False)
+                self.ended(one, OSError())
                 return None
             require_same(refusal, error)
             return None
         if refusal is not None:
             codes = {str(refusal.code), *refusal.details.get("also", ())}
             assert ErrorCode.PATH_TYPE_CONFLICT in codes, f"went through, expected {codes}"
-            # That a directory is in the way is found out at the commit.
-            self.give_up(one, {ErrorCode.PATH_TYPE_CONFLICT, ErrorCode.TRANSACTION_CONFLICT})
+            # That a directory is in the way is judged at the commit: it may be empty by then.
+            self.ended(one, OSError())
         return result
-
-    def give_up(self, one: _Open, codes: Collection[ErrorCode], *, commit: bool = True) -> None:
-        refusal = self.ended(one, None if commit else OSError())
-        if commit:
-            assert refusal is not None, "a transaction that cannot be committed was"
-            assert refusal.code in codes, repr(refusal)
 
     def ended(self, one: _Open, failure: Exception | None = None) -> WorkspaceError | None:
         """End a transaction; returns what refused its commit."""

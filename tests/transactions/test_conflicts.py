@@ -488,6 +488,18 @@ async def test_a_namespace_that_appears_does_not_disturb_who_touched_other_paths
             await other.write(A, "theirs")
 
 
+async def test_the_history_that_others_made_meanwhile_counts(make_ws: Any) -> None:
+    ws = make_ws(limits=Limits(max_history_bytes=10))
+    await ws.write(A, "12345")
+    await ws.write(B, "12345")
+    async with ws.transaction() as tx:
+        await tx.write(A, "abcde")
+        await ws.write(B, "67890")
+        await ws.write(B, "67890")
+    assert (await ws.usage()).history_bytes == 10
+    assert [entry.version for entry in await ws.history(A)] == [2]
+
+
 async def test_a_quota_is_judged_on_the_final_state(make_ws: Any) -> None:
     ws = make_ws(limits=Limits(max_files=2, max_namespace_bytes=20, max_file_bytes=15))
     await ws.write(A, "0123456789")
