@@ -41,8 +41,10 @@ __all__ = [
     "asset_prefix",
     "check_file_size",
     "content_value",
+    "corrupt",
     "discard",
     "inline_text",
+    "json_of",
     "load_text",
     "off_loop",
     "open_asset",
@@ -50,6 +52,7 @@ __all__ = [
     "prepare_text",
     "stored",
     "stream_bytes",
+    "text_of",
     "utf8",
 ]
 
@@ -420,12 +423,12 @@ async def stored(ports: EnginePorts, path: str, of: Attributes, body: bytes | No
     """
     if of.asset is None:
         if body is None:
-            raise _corrupt(path, "its content is missing")
+            raise corrupt(path, "its content is missing")
         return body
     data = await open_asset(ports, of.asset, path)
     digest = await off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
     if digest != of.sha256:
-        raise _corrupt(path, "its bytes do not match their hash")
+        raise corrupt(path, "its bytes do not match their hash")
     return data
 
 
@@ -450,7 +453,8 @@ def _asset_missing(path: str) -> StorageError:
     )
 
 
-def _corrupt(path: str, why: str) -> StorageError:
+def corrupt(path: str, why: str) -> StorageError:
+    """Make the error of content that is damaged."""
     return StorageError(
         f"{path} cannot be read: {why}; restore it from a backup.",
         code=ErrorCode.RECORD_CORRUPT,
@@ -461,17 +465,41 @@ def _corrupt(path: str, why: str) -> StorageError:
 async def load_text(ports: EnginePorts, path: str, of: Attributes, body: bytes | None) -> str:
     """Return a version as text; JSON in its pretty form. The caller has refused binary content."""
     data = await stored(ports, path, of, body)
-    if of.kind == "j":
-        return await off_loop(len(data), lambda: pretty(data))
-    return await off_loop(len(data), data.decode)
+    return await off_loop(len(data), lambda: text_of(path, of, data))
 
 
 async def content_value(ports: EnginePorts, path: str, of: Attributes, body: bytes | None) -> Any:  # noqa: ANN401 - str, JSON value or bytes
     """Return a version as the value that was written."""
     data = await stored(ports, path, of, body)
     if of.kind == "t":
-        return data.decode()
-    return load(data) if of.kind == "j" else data
+        return text_of(path, of, data)
+    return json_of(path, data) if of.kind == "j" else data
+
+
+def text_of(path: str, of: Attributes, data: bytes | None) -> str:
+    """Decode a version's bytes; JSON in its pretty form.
+
+    Raises:
+        StorageError: They are not what was written (``RECORD_CORRUPT``).
+    """
+    try:
+        if data is not None:
+            return pretty(data) if of.kind == "j" else data.decode()
+    except (ValueError, RecursionError) as error:
+        raise corrupt(path, "its bytes are not what was written") from error
+    raise corrupt(path, "its content is missing")
+
+
+def json_of(path: str, data: bytes) -> Any:  # noqa: ANN401 - a JSON value
+    """Load a version's JSON value.
+
+    Raises:
+        StorageError: The bytes are not what was written (``RECORD_CORRUPT``).
+    """
+    try:
+        return load(data)
+    except (ValueError, RecursionError) as error:
+        raise corrupt(path, "its bytes are not what was written") from error
 
 
 async def stream_bytes(
@@ -502,7 +530,7 @@ async def stream_bytes(
             for start in range(0, len(piece), chunk_bytes):
                 yield piece[start : start + chunk_bytes]
     if whole and digest.hexdigest() != of.sha256:
-        raise _corrupt(path, "its bytes do not match their hash")
+        raise corrupt(path, "its bytes do not match their hash")
 
 
 async def _asset_pieces(

@@ -7,7 +7,14 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from crux_workspace.engine.codec import Attributes
-from crux_workspace.engine.content import content_value, load_text, stored, stream_bytes
+from crux_workspace.engine.content import (
+    content_value,
+    corrupt,
+    json_of,
+    load_text,
+    stored,
+    stream_bytes,
+)
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.expiry import expired_files
 from crux_workspace.engine.keys import head_key
@@ -197,8 +204,11 @@ async def read(
         return _line_window(found, text, start_line, end_line)
     data = await stored(space.ports, path, found.of, found.body)
     if found.of.kind == "j":
-        return JsonContent(content=load(data), **found.common())
-    text, start, cut = byte_window(data, offset, max_inline_bytes)
+        return JsonContent(content=json_of(path, data), **found.common())
+    try:
+        text, start, cut = byte_window(data, offset, max_inline_bytes)
+    except UnicodeDecodeError as error:
+        raise corrupt(path, "its bytes are not what was written") from error
     return TextContent(
         content=text, truncated=cut, offset=start, total_lines=found.of.lines, **found.common()
     )

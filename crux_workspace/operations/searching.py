@@ -6,11 +6,10 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 
-from crux_workspace.engine.content import stored
+from crux_workspace.engine.content import stored, text_of
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.model.globs import compile_glob, has_glob
-from crux_workspace.model.jsontext import pretty
 from crux_workspace.model.matching import GrepMatch, Query, compile_query
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.operations.reading import globbed, whole_number
@@ -113,7 +112,7 @@ def _matches(
     for entry, data in files:
         if len(matches) >= limit:
             break
-        text = pretty(data) if entry.head.kind == "j" else data.decode()
+        text = text_of(entry.path, entry.head, data)
         matches += query.search(
             text, path=entry.path, limit=limit - len(matches), context_lines=context_lines
         )

@@ -19,6 +19,7 @@ from crux_workspace.engine.content import (
     off_loop,
     prepare,
     prepare_text,
+    text_of,
     utf8,
 )
 from crux_workspace.engine.entry import Entry
@@ -189,7 +190,7 @@ class Rewrite:
             return self.ready[2].content
         if entry is not None and entry.head.asset is not None:
             raise Stale(self.path, entry)
-        old = "" if entry is None else (entry.body or b"").decode()
+        old = "" if entry is None else text_of(self.path, entry.head, entry.body)
         new = self.change(old)
         if entry is not None and new == old and not self.always:
             return None

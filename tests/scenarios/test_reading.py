@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -201,3 +202,29 @@ async def test_a_stream_from_beyond_the_end_is_empty(ws: Workspace) -> None:
     await ws.write("/workspace/a.bin", b"abc")
     for offset in (3, 10**30):
         assert [chunk async for chunk in ws.stream("/workspace/a.bin", offset=offset)] == []
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", None])
+@pytest.mark.parametrize("verb", ["read", "read_text", "read_json", "read_many", "append", "edit"])
+async def test_damaged_inline_content_is_said_to_be_damaged_and_never_built_on(
+    verb: str, body: bytes | None
+) -> None:
+    records = MemoryRecordStore()
+    async with workspace(id="w", namespace="n", records=records) as ws:
+        await ws.write("/workspace/a", "text")
+        [held] = records._partitions.values()
+        key = "head\x01workspace\x02a\x01"
+        held.records[key] = replace(held.records[key], body=body)
+        calls: dict[str, Any] = {
+            "read": lambda: ws.read("/workspace/a"),
+            "read_text": lambda: ws.read_text("/workspace/a"),
+            "read_json": lambda: ws.read_json("/workspace/a"),
+            "read_many": lambda: ws.read_many(["/workspace/a"]),
+            "append": lambda: ws.append("/workspace/a", "x"),
+            "edit": lambda: ws.edit("/workspace/a", "t", "x", replace_all=True),
+        }
+        expected = ErrorCode.RECORD_CORRUPT
+        if verb == "read_json" and body is not None:
+            expected = ErrorCode.INVALID_CONTENT  # text that is no JSON
+        with refused(expected):
+            await calls[verb]()
