@@ -304,6 +304,7 @@ class TransactionMachine(WorkspaceMachine):
             if one not in self.transactions:
                 return
             self.step(one, verb, path, other, flag)
+            self.the_log_is_the_same()  # learns the identities of new files
         if is_committed and one in self.transactions:
             self.commit(self.transactions.index(one))
 
