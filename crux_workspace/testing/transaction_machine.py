@@ -79,11 +79,10 @@ class TransactionMachine(WorkspaceMachine):
         finally:
             super().teardown()
 
-    def begin(self) -> _Open:
+    def begin(self) -> None:
         request = self.ws.transaction()
         tx = self.run(request.__aenter__())
         self.transactions.append(_Open(request, tx, ModelTransaction(self.model)))
-        return self.transactions[-1]
 
     # Verbs
 
@@ -128,8 +127,10 @@ class TransactionMachine(WorkspaceMachine):
         return None
 
     def open_at(self, which: int) -> _Open:
-        """Return one of the open transactions; another one is begun while there is room."""
-        return self.begin() if which >= len(self.transactions) else self.transactions[which]
+        """Return one of the open transactions; those that are missing are begun."""
+        while which >= len(self.transactions):
+            self.begin()
+        return self.transactions[which]
 
     def expected_version(self, which: int, path: str, option: str | None) -> int | None:
         if option is None:
@@ -303,6 +304,7 @@ class TransactionMachine(WorkspaceMachine):
             if one not in self.transactions:
                 return
             self.step(one, verb, path, other, flag)
+            self.the_log_is_the_same()  # learns the identities of new files
         if is_committed and one in self.transactions:
             self.commit(self.transactions.index(one))
 
