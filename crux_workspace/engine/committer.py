@@ -242,6 +242,10 @@ class _Attempts(Generic[_T]):
                     await self.call.abandon()
                 return result
             except PreconditionFailed as failed:
+                if failed.what == "upload":
+                    raise self.conflict(
+                        "Storing the content took so long that gc may have deleted it (Retention.asset_grace_ms)"
+                    ) from failed
                 refused = failed
                 continue
             except CeilingExceeded as exceeded:

@@ -198,7 +198,7 @@ class StagedTree(LiveTree):
         self, path: str, record: Record | None, *, unchanged: bool, bodies: bool
     ) -> None:
         entry = None if record is None else Entry.of(record)
-        if not unchanged and not self._is_old(entry):
+        if not unchanged and not self.is_as_begun(entry):
             past = await self._past(path, entry, bodies=bodies)
             if past is not None or entry is not None:
                 self.stale[path] = conflict_of(path, past, entry)
@@ -212,7 +212,8 @@ class StagedTree(LiveTree):
         if bodies:
             self._with_body.add(path)
 
-    def _is_old(self, entry: Entry | None) -> bool:
+    def is_as_begun(self, entry: Entry | None) -> bool:
+        """Tell whether a live file is the one that was there at the start, unchanged."""
         return entry is not None and max(entry.commit_sequence, entry.bound) <= self.sequence
 
     async def _past(self, path: str, current: Entry | None, *, bodies: bool) -> Entry | None:

@@ -203,7 +203,7 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
             raise transaction_conflict(list(tree.stale.values()))
         planned = changes
         if attempts > 1:
-            await _refuse_changed(live, tree)
+            await _refuse_changed(live, tree, changes)
             planned = await _clear_directories(live, tree, changes)
             live.adopt(live.meta, tree.expect, tree.quiet)
         else:
@@ -265,8 +265,9 @@ def _frozen_assets(changes: Changeset) -> set[str]:
     }
 
 
-async def _refuse_changed(live: LiveTree, tree: StagedTree) -> None:
-    """After a refusal: find what changed, and say it."""
+async def _refuse_changed(live: LiveTree, tree: StagedTree, changes: Changeset) -> None:
+    """After a refusal: find what changed, and say it. A head that upkeep rewrote, of a file that was only read, did not change."""
+    written = {delta.before.path for delta in changes.deltas if delta.before is not None}
     keys = list(tree.expect)
     found = await live.get(keys)
     conflicts: list[dict[str, object]] = []
@@ -275,6 +276,9 @@ async def _refuse_changed(live: LiveTree, tree: StagedTree) -> None:
             continue
         path = tree.path_of(key)
         current = None if record is None or key != head_key(path) else Entry.of(record)
+        if record is not None and tree.is_as_begun(current) and path not in written:
+            tree.expect[key] = record.revision
+            continue
         known = tree.base_entry(path)
         conflict = conflict_of(path, known, current)
         if current is not None:

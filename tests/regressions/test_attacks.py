@@ -27,6 +27,7 @@ from crux_workspace.storage import (
     memory_storage,
 )
 from crux_workspace.storage.records import Batch, Put
+from crux_workspace.testing import FixedClock
 
 
 async def test_a_commit_whose_log_cannot_be_written_leaves_nothing() -> None:
@@ -246,3 +247,18 @@ async def test_update_does_not_run_its_function_for_a_version_that_is_not_there(
     with pytest.raises(ConflictError):
         await ws.update("/workspace/none", calls.append, if_version=3)
     assert calls == []
+
+
+async def test_an_upload_that_took_too_long_is_told_as_such(clock: FixedClock) -> None:
+    class SlowAssetStore(MemoryAssetStore):
+        async def put(self, data: bytes | AsyncIterator[bytes], options: PutOptions) -> StoredAsset:
+            stored = await super().put(data, options)
+            clock.advance(2_000_000)
+            return stored
+
+    assets = SlowAssetStore(clock=clock)
+    records = MemoryRecordStore()
+    async with workspace(id="w", namespace="n", records=records, assets=assets, clock=clock) as ws:
+        with pytest.raises(ConflictError, match="asset_grace_ms"):
+            await ws.write("/workspace/a.bin", b"abc")
+    assert (await assets.list("", limit=10)).assets == []

@@ -551,3 +551,20 @@ async def test_an_update_further_down_does_not_show_in_a_listing(ws: Workspace) 
             await tx.list("/workspace")
             await ws.delete("/workspace/d/deep.md")
             await tx.write("/outputs/seen", "2")
+
+
+async def test_upkeep_of_a_file_that_was_only_read_does_not_conflict(make_ws: Any) -> None:
+    ws = make_ws()
+    for number in range(60):
+        await ws.write(A, str(number))
+    upkeep = make_ws(versioning=Versioning(max_versions=2))
+    async with ws.transaction() as tx:
+        assert await tx.read_text(A) == "59"
+        await tx.write(B, "x")
+        assert (await upkeep.gc(dry_run=False)).versions > 32
+    assert await ws.read_text(B) == "x"
+    with refused(ErrorCode.TRANSACTION_CONFLICT):
+        async with ws.transaction() as tx:
+            assert await tx.read_text(A) == "59"
+            await tx.write(B, "y")
+            await ws.set(A, metadata={"n": 1})
