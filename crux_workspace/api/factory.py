@@ -80,6 +80,16 @@ def workspace(
     Example:
         >>> research = workspace(id="research", namespace="thread:1")
     """
+    for name, value, needed in (
+        ("storage", storage, "records"),
+        ("records", records, "commit_planned"),
+        ("assets", assets, "put"),
+    ):
+        if value is not None and not hasattr(value, needed):
+            raise InvalidInputError(
+                f"{name} has no {needed!r}: {type(value).__name__} is not what belongs there.",
+                details={"option": name},
+            )
     if storage is not None and (records is not None or assets is not None):
         raise InvalidInputError("Give storage, or records and assets, not both.")
     if storage is None:

@@ -317,6 +317,11 @@ class ReadMethods:
         """
 
         async def call(space: Space) -> dict[str, Content | None]:
+            given: object = paths
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise InvalidInputError(
+                    "paths must be a list of paths.", details={"option": "paths"}
+                )
             pairs = [(str(path), _file(space, path)) for path in paths]
             return await reading.read_many(space, await self._tree(space), pairs)
 

@@ -27,6 +27,9 @@ class Router:
     """The mounts of one workspace, deepest wins."""
 
     def __init__(self, mounts: Iterable[Mount]) -> None:
+        given: object = mounts
+        if not isinstance(given, Iterable):
+            raise InvalidInputError("mounts must be a list of Mount.", details={"option": "mounts"})
         checked = [_checked(mount) for mount in mounts]
         if not checked:
             raise InvalidInputError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
-from crux_workspace.engine.codec import FilePlace, Gone, Op, decode
+from crux_workspace.engine.codec import FilePlace, Gone, Op, Was, decode, encode
 from crux_workspace.engine.committer import Done
 from crux_workspace.engine.entry import Entry, GoneFile
 from crux_workspace.engine.keys import file_key, gone_key, was_key_parts, was_prefix
@@ -43,8 +43,8 @@ from crux_workspace.operations.purging import REDACTED
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.revising import restored_content
 from crux_workspace.operations.space import Options, Space, type_conflict
-from crux_workspace.storage.layout import META_KEY, log_key
-from crux_workspace.storage.records import Reader
+from crux_workspace.storage.layout import META_KEY, log_key, number
+from crux_workspace.storage.records import Put, Reader
 
 __all__ = [
     "Moment",
@@ -284,7 +284,33 @@ async def _reverse(space: Space, tree: LiveTree, changes: list[Change], sequence
             before[entry.file_id] = entry
     planned = await _way_back(tree, now, before)
     await _refuse_in_the_way(tree, planned)
+    left = {e.path for e in now.values() if e.file_id in before} - {e.path for e in before.values()}
+    for path in left:
+        await _restore_gone(tree, planned, path, sequence)
     return planned
+
+
+async def _restore_gone(tree: LiveTree, planned: Changeset, path: str, sequence: int) -> None:
+    """A file that had come to a path where another one was deleted leaves it: the deleted one goes on there again."""
+    prefix = was_prefix(path)
+    page = await tree.reader.scan(prefix, before=prefix + number(sequence), reverse=True, limit=1)
+    if not page.records or tree.gone(path) is not None:
+        return
+    file_id = decode(Was, page.records[0].value).file_id
+    [record] = await tree.get([file_key(file_id)])
+    place = None if record is None else decode(FilePlace, record.value)
+    if place is None or not place.gone or place.purged or place.path != path:
+        return
+    kept = [state async for state in tree.states(file_id, page=64)]
+    if not kept or not kept[0].is_tombstone:
+        return
+    gone = Gone(
+        file_id=file_id,
+        version=kept[0].version,
+        created_at=kept[-1].created_at,
+        first=kept[-1].version,
+    )
+    planned.extra_puts.append(Put(gone_key(path), encode(gone)))
 
 
 async def _way_back(tree: LiveTree, now: dict[str, Entry], before: dict[str, Entry]) -> Changeset:

@@ -217,7 +217,7 @@ def type_conflict(path: str, other: str, *, is_file: bool) -> AlreadyExistsError
 def slash_refused(path: str) -> InvalidPathError:
     """Make the error of a directory's spelling where a file is meant."""
     return InvalidPathError(
-        f"{path}/ names a directory, but a file is meant; leave the trailing slash out.",
+        f"{path}/ names a directory, but {path} is a file or is to become one; leave the trailing slash out.",
         details={"path": path + "/"},
     )
 

@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from crux_workspace import Mount, Workspace, local_runtime, open_workspace, workspace
+from crux_workspace import (
+    Mount,
+    Workspace,
+    WorkspaceFile,
+    local_runtime,
+    open_workspace,
+    workspace,
+)
 from crux_workspace.errors import (
     AccessDeniedError,
     ConflictError,
@@ -262,3 +269,31 @@ async def test_an_upload_that_took_too_long_is_told_as_such(clock: FixedClock) -
         with pytest.raises(ConflictError, match="asset_grace_ms"):
             await ws.write("/workspace/a.bin", b"abc")
     assert (await assets.list("", limit=10)).assets == []
+
+
+async def test_taking_back_a_move_brings_back_the_deletion_it_covered(ws: Workspace) -> None:
+    await ws.write("/workspace/u", "U")
+    await ws.write("/workspace/u", "U2")
+    await ws.delete("/workspace/u")
+    await ws.write("/workspace/v", "V")
+    moved = await ws.rename("/workspace/v", "/workspace/u")
+    assert isinstance(moved, WorkspaceFile)
+    assert moved.commit is not None
+    await ws.undo_commit(moved.commit)
+    assert [entry.version for entry in await ws.history("/workspace/u")] == [3, 2, 1]
+    file = await ws.undo("/workspace/u")
+    assert (file.version, await ws.read_text("/workspace/u")) == (4, "U2")
+    assert await ws.read_text("/workspace/v") == "V"
+
+
+@pytest.mark.parametrize("options", [{"mounts": 5}, {"storage": 5}, {"records": 5}, {"assets": 5}])
+def test_parts_of_another_kind_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        workspace(id="w", **options)
+
+
+async def test_read_many_takes_a_list(ws: Workspace) -> None:
+    paths: Any
+    for paths in (5, "/workspace/a"):
+        with pytest.raises(InvalidInputError):
+            await ws.read_many(paths)
