@@ -66,7 +66,7 @@ class TransactionMachine(WorkspaceMachine):
 
     # What others do is less here, so that transactions come to something.
     undo = redo = undo_commit = withdraw = set = collect = let_time_pass = None  # type: ignore[assignment]
-    take_a_directory_elsewhere = read_a_version = grep = copy = edit = None  # type: ignore[assignment]
+    take_a_directory_elsewhere = read_a_version = grep = copy = edit = purge = None  # type: ignore[assignment]
 
     def __init__(self) -> None:
         super().__init__()
