@@ -66,7 +66,7 @@ class TransactionMachine(WorkspaceMachine):
 
     # What others do is less here, so that transactions come to something.
     undo = redo = undo_commit = withdraw = set = collect = let_time_pass = None  # type: ignore[assignment]
-    take_a_directory_elsewhere = read_a_version = grep = copy = edit = purge = None  # type: ignore[assignment]
+    take_a_directory_elsewhere = read_a_version = grep = copy = edit = None  # type: ignore[assignment]
 
     def __init__(self) -> None:
         super().__init__()
@@ -225,11 +225,14 @@ class TransactionMachine(WorkspaceMachine):
     def take_a_directory_elsewhere_in(self, which: int, src: str, dst: str, is_copy: bool) -> None:
         if dst.startswith(src + "/"):
             return
-        self.open_at(which).model.listed |= {src, dst}
+        one = self.open_at(which).model
+        one.note(src, dst)
         if is_copy:
-            self.within(which, lambda m: m.copy(src, dst), lambda tx: tx.copy(src, dst))
+            done = self.within(which, lambda m: m.copy(src, dst), lambda tx: tx.copy(src, dst))
         else:
-            self.within(which, lambda m: m.rename(src, dst), lambda tx: tx.rename(src, dst))
+            done = self.within(which, lambda m: m.rename(src, dst), lambda tx: tx.rename(src, dst))
+        if done is not None and src != dst:
+            one.listed |= {src, dst}
 
     @rule(which=WHICH, path=make.colliding_paths(), recursive=st.booleans())
     def delete_in(self, which: int, path: str, recursive: bool) -> None:
