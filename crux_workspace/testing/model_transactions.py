@@ -146,6 +146,7 @@ class ModelTransaction:
         if path in taken:
             replaced[path] = self.model.live[path].file
             self.model._bury(path)
+            self.model.files[replaced[path]].overwritten_at = path
         else:
             self.model._end(path)
 
@@ -157,7 +158,9 @@ class ModelTransaction:
         if one.gone is not None:
             model.gone.pop(one.gone, None)
         if one.start != path:
-            model.gone.pop(path, None)
+            ended = model.gone.pop(path, None)
+            if ended is not None and ended[0] != file.number:
+                model.files[ended[0]].overwritten_at = path
         if one.content is not None:
             self._append(file, path, one.content)
         pin = live.pin

@@ -225,11 +225,14 @@ class TransactionMachine(WorkspaceMachine):
     def take_a_directory_elsewhere_in(self, which: int, src: str, dst: str, is_copy: bool) -> None:
         if dst.startswith(src + "/"):
             return
-        self.open_at(which).model.listed |= {src, dst}
+        one = self.open_at(which).model
+        one.note(src, dst)
         if is_copy:
-            self.within(which, lambda m: m.copy(src, dst), lambda tx: tx.copy(src, dst))
+            done = self.within(which, lambda m: m.copy(src, dst), lambda tx: tx.copy(src, dst))
         else:
-            self.within(which, lambda m: m.rename(src, dst), lambda tx: tx.rename(src, dst))
+            done = self.within(which, lambda m: m.rename(src, dst), lambda tx: tx.rename(src, dst))
+        if done is not None and src != dst:
+            one.listed |= {src, dst}
 
     @rule(which=WHICH, path=make.colliding_paths(), recursive=st.booleans())
     def delete_in(self, which: int, path: str, recursive: bool) -> None:
