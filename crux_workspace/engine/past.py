@@ -186,17 +186,30 @@ class PastReads:
                 yield found
 
     async def artifacts(
-        self, *, after: str | None
+        self, path: str, *, after: str | None
     ) -> AsyncIterator[tuple[str, ArtifactRecord, int]]:
-        """Iterate over the artifacts of then, by path."""
-        start = None if after is None else head_key(after)
-        async for entry in self.files("/", after=start):
+        """Iterate over the artifacts of then at or below a path, by path."""
+        async for entry in self._at_or_below(path, after):
             if entry.is_artifact():
                 record = await self.artifact(entry)
                 if record is None:
                     self.expired += 1
                 else:
                     yield entry.path, record, entry.at
+
+    async def _at_or_below(self, path: str, after: str | None) -> AsyncIterator[Entry]:
+        start = None if after is None else head_key(after)
+        if path != "/" and (start is None or start < head_key(path)):
+            try:
+                entry = await self.find(path)
+            except VersionNotFoundError:
+                self.expired += 1
+                return
+            if entry is not None:
+                yield entry
+                return
+        async for entry in self.files(path, after=start):
+            yield entry
 
     async def artifact(self, entry: Entry) -> ArtifactRecord | None:
         """Return what an artifact showed then; None when its pinned version is not kept."""

@@ -10,8 +10,8 @@ from typing import Protocol
 from crux_workspace.engine.codec import ArtifactRecord, Gone, decode
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.keys import (
-    ART_PREFIX,
     EXPIRY_PREFIX,
+    artifact_key,
     gone_key,
     head_key,
     path_in_key,
@@ -22,7 +22,6 @@ from crux_workspace.model.globs import Glob
 from crux_workspace.storage.layout import (
     SEGMENT_END,
     number,
-    path_field,
     path_of_field,
     subtree_range,
 )
@@ -96,8 +95,10 @@ class TreeReads(Protocol):
         """
         ...
 
-    def artifacts(self, *, after: str | None) -> AsyncIterator[tuple[str, ArtifactRecord, int]]:
-        """Iterate over (path, artifact, time of its record), by path; `after` is the last path seen."""
+    def artifacts(
+        self, path: str, *, after: str | None
+    ) -> AsyncIterator[tuple[str, ArtifactRecord, int]]:
+        """Iterate over (path, artifact, time of its record) at or below a path, by path; `after` is the last path seen."""
         ...
 
 
@@ -209,11 +210,13 @@ class LiveReads:
             await asyncio.sleep(0)  # a store that answers in place never gives the loop a turn
 
     async def artifacts(
-        self, *, after: str | None
+        self, path: str, *, after: str | None
     ) -> AsyncIterator[tuple[str, ArtifactRecord, int]]:
-        """Iterate over the live artifacts, by path."""
-        start = None if after is None else ART_PREFIX + path_field(after) + "\x01"
-        async for record in scan_range(self.reader, ART_PREFIX, after=start):
+        """Iterate over the live artifacts at or below a path, by path."""
+        low, high = subtree_range("art", path)
+        low = low if path == "/" else artifact_key(path)[:-1]
+        start = None if after is None else artifact_key(after)
+        async for record in scan_range(self.reader, low, after=start, before=high):
             artifact = decode(ArtifactRecord, record.value)
             if artifact.due is None or artifact.due > self.now:
                 yield path_in_key(record.key), artifact, record.at

@@ -78,11 +78,10 @@ class StagedReads:
             yield entry
 
     async def artifacts(
-        self, *, after: str | None
+        self, path: str, *, after: str | None
     ) -> AsyncIterator[tuple[str, ArtifactRecord, int]]:
-        """Iterate over the artifacts, by path."""
-        start = None if after is None else head_key(after)
-        async for entry in self.tree.files_below("/", after=start):
+        """Iterate over the artifacts at or below a path, by path."""
+        async for entry in self._at_or_below(path, after):
             if not entry.is_artifact():
                 continue
             staged = self.tree.artifact(artifact_key(entry.path))
@@ -90,6 +89,16 @@ class StagedReads:
             if record is None:
                 raise transaction_conflict([conflict_of(entry.path, entry, None)])
             yield entry.path, record, entry.at
+
+    async def _at_or_below(self, path: str, after: str | None) -> AsyncIterator[Entry]:
+        start = None if after is None else head_key(after)
+        if path != "/" and (start is None or start < head_key(path)):
+            entry = await self.find(path)
+            if entry is not None:
+                yield entry
+                return
+        async for entry in self.tree.files_below(path, after=start):
+            yield entry
 
     async def version_state(
         self, file_id: str, version: int, *, bodies: bool = False

@@ -130,12 +130,12 @@ async def artifacts(
     """List artifacts by path; a pinned one shows its pinned version."""
     check_attributes(status=status, kind=kind)
     whole_number("limit", limit, least=0)
-    within = _scope(path)
+    base, within = _scope(path)
     found: list[Artifact] = []
     if limit == 0:
         return found
     async for where, record, at in reads.artifacts(
-        after=None if after is None else normalise(after)
+        base, after=None if after is None else normalise(after)
     ):
         if space.router.find(where) is None or not within(where):
             continue
@@ -149,13 +149,14 @@ async def artifacts(
     return found
 
 
-def _scope(path: str | None) -> Callable[[str], bool]:
+def _scope(path: str | None) -> tuple[str, Callable[[str], bool]]:
+    """Return where to look, and what there counts."""
     if path is None:
-        return lambda _: True
-    pattern = compile_glob(path) if has_glob(path) else None
-    return lambda where: (
-        is_at_or_below(where, path) or (pattern is not None and pattern.matches(where))
-    )
+        return "/", lambda _: True
+    if not has_glob(path):
+        return path, lambda _: True
+    pattern = compile_glob(path)
+    return pattern.base, lambda where: is_at_or_below(where, path) or pattern.matches(where)
 
 
 async def resolve(space: Space, uri: str) -> bytes:
@@ -199,7 +200,7 @@ async def _resolve_asset(space: Space, uri: str) -> bytes:
     [record] = await ports.reader.get_many([asset_key(ref)], bodies=False)
     if record is not None and decode(AssetCount, record.value).uri == uri:
         return await open_asset(ports, ref)
-    async for _, artifact, _ in space.reads().artifacts(after=None):
+    async for _, artifact, _ in space.reads().artifacts("/", after=None):
         if artifact.uri == uri and artifact.asset is not None:
             return await open_asset(ports, artifact.asset)
     if ref in unquote(uri) or ref in uri:

@@ -145,6 +145,29 @@ async def test_filters(ws: Workspace) -> None:
     assert await paths(limit=2, after="/outputs/d/2") == everything[2:]
 
 
+@pytest.mark.parametrize("form", ["live", "past", "staged"])
+async def test_a_scope_is_a_file_a_directory_or_a_glob(ws: Workspace, form: str) -> None:
+    paths = ["/workspace/a", "/workspace/a.b", "/workspace/d/x", "/workspace/d/y", "/workspace/dd"]
+    for path in paths:
+        await ws.write(path, "", kind="k")
+
+    async def found(scope: str | None, after: str | None = None) -> list[str]:
+        if form == "staged":
+            async with ws.transaction() as tx:
+                return [a.path for a in await tx.artifacts(path=scope, after=after)]
+        of = ws if form == "live" else ws.at(5)
+        return [a.path for a in await of.artifacts(path=scope, after=after)]
+
+    assert await found(None) == await found("/workspace") == paths
+    assert await found("/workspace/a") == ["/workspace/a"]
+    assert await found("/workspace/d") == await found("/workspace/d/*") == paths[2:4]
+    assert await found("/workspace/?") == ["/workspace/a"]
+    assert await found("/workspace", after="/workspace/d/x") == paths[3:]
+    assert await found("/workspace/d", after="/workspace/d/x") == paths[3:4]
+    assert await found("/workspace/a", after="/workspace/a") == []
+    assert await found("/workspace/none") == await found("/outputs") == []
+
+
 async def test_inline_uris_have_each_part_percent_encoded(make_ws: Any) -> None:
     ws = make_ws(id="my id/1", namespace="thread:1@v2")
     await ws.write("/workspace/a b@v1/ü?#.md", "text", status="final")

@@ -568,3 +568,18 @@ async def test_upkeep_of_a_file_that_was_only_read_does_not_conflict(make_ws: An
             assert await tx.read_text(A) == "59"
             await tx.write(B, "y")
             await ws.set(A, metadata={"n": 1})
+
+
+async def test_artifacts_of_one_directory_do_not_conflict_with_another(
+    ws: Workspace, other: Workspace
+) -> None:
+    await ws.write(A, "x", kind="k")
+    async with ws.transaction() as tx:
+        assert [artifact.path for artifact in await tx.artifacts(path="/workspace")] == [A]
+        await tx.write(B, "x")
+        await other.write(OUT, "y", kind="k")
+    with refused(ErrorCode.TRANSACTION_CONFLICT):
+        async with ws.transaction() as tx:
+            await tx.artifacts(path="/workspace")
+            await tx.write(B, "z")
+            await other.write(C, "y", kind="k")
