@@ -25,7 +25,9 @@ class Hub:
         self._numbers = itertools.count(1)
         self._open: dict[int, str] = {}
         self._waiting: list[tuple[set[int], asyncio.Future[None]]] = []
-        self._queues: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._queues: WeakValueDictionary[tuple[int, str, str], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
 
     def listen(self, listener: Notice) -> Callable[[], None]:
         """Call `listener` for each commit from now on; returns what ends it."""
@@ -49,8 +51,9 @@ class Hub:
             self._release(ticket)
 
     def queue(self, partition: str, path: str) -> asyncio.Lock:
-        """Return the queue of those who prepare content for one path: one at a time, or all of them would be late."""
-        return self._queues.setdefault((partition, path), asyncio.Lock())
+        """Return the queue of those on this loop who prepare content for one path: one at a time, or all of them would be late."""
+        loop = id(asyncio.get_running_loop())
+        return self._queues.setdefault((loop, partition, path), asyncio.Lock())
 
     def committed(self, partition: str, sequence: int) -> None:
         """Tell everybody of an applied commit."""

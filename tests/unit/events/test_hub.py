@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 
-from crux_workspace.events.hub import hub_of
+from crux_workspace.events.hub import Hub, hub_of
 from crux_workspace.storage import MemoryRecordStore
 
 
@@ -71,3 +72,28 @@ async def test_settled_waits_for_the_commits_that_are_open_now() -> None:
     hub.end(ticket)
     assert not hub._waiting
     del store
+
+
+def test_queues_of_two_loops_do_not_meet() -> None:
+    hub, gate, held = Hub(MemoryRecordStore()), threading.Event(), threading.Event()
+
+    async def wait() -> None:
+        async with hub.queue("p", "/a"):
+            pass
+
+    async def hold() -> None:
+        async with hub.queue("p", "/a"):
+            waiting = asyncio.create_task(wait())  # binds the queue to this loop
+            await asyncio.sleep(0)
+            held.set()
+            await asyncio.to_thread(gate.wait, 5)
+        await waiting
+
+    thread = threading.Thread(target=lambda: asyncio.run(hold()))
+    thread.start()
+    assert held.wait(5)
+    try:
+        asyncio.run(asyncio.wait_for(wait(), 5))
+    finally:
+        gate.set()
+        thread.join()
