@@ -21,6 +21,7 @@ from crux_workspace.errors import (
     VersionNotFoundError,
 )
 from crux_workspace.events.cursors import (
+    NO_MARK,
     EventCursor,
     decode_event_cursor,
     encode_event_cursor,
@@ -108,7 +109,7 @@ def _visible(space: Space, entry: CommitEntry) -> CommitEntry:
 async def _check_place(reader: Reader, place: EventCursor) -> None:
     """Refuse a cursor that names a commit other than the one the log has there (``INVALID_CURSOR``)."""
     [record] = await reader.get_many([log_key(place.sequence)], bodies=False)
-    if record is not None and mark(log_head(record).commit_id) != place.commit:
+    if record is not None and place.commit not in (NO_MARK, mark(log_head(record).commit_id)):
         raise InvalidInputError(
             "The cursor is malformed; start without a cursor.", code=ErrorCode.INVALID_CURSOR
         )

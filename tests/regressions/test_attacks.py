@@ -26,6 +26,7 @@ from crux_workspace.errors import (
     NotFoundError,
     StateError,
 )
+from crux_workspace.events.cursors import NO_MARK, parse_event_cursor
 from crux_workspace.storage import (
     MemoryAssetStore,
     MemoryRecordStore,
@@ -297,3 +298,12 @@ async def test_read_many_takes_a_list(ws: Workspace) -> None:
     for paths in (5, "/workspace/a"):
         with pytest.raises(InvalidInputError):
             await ws.read_many(paths)
+
+
+async def test_the_log_goes_on_behind_a_cursor_that_does_not_know_its_commit(ws: Workspace) -> None:
+    """Such a cursor comes from a watch that began while somebody committed."""
+    for number in range(3):
+        await ws.write("/workspace/a", str(number))
+    newest = (await ws.log(limit=1))[0]
+    cursor = replace(parse_event_cursor(newest.cursor), commit=NO_MARK).encode()
+    assert [entry.sequence for entry in await ws.log(cursor=cursor)] == [2, 1]
