@@ -17,7 +17,7 @@ from crux_workspace.model.globs import has_glob
 from crux_workspace.model.paths import normalise, normalise_directory_hint, normalise_file
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
-from crux_workspace.operations import publishing, reading, searching
+from crux_workspace.operations import listing, publishing, reading, searching
 from crux_workspace.operations.space import Space
 
 __all__ = ["PathLike", "ReadMethods"]
@@ -76,7 +76,7 @@ class ReadMethods:
 
         async def call(space: Space) -> ListResult:
             where, directory = _scope(path)
-            return await reading.list_page(
+            return await listing.list_page(
                 space,
                 await self._tree(space),
                 where,
@@ -116,7 +116,7 @@ class ReadMethods:
             where, directory = _scope(path)
             cursor: str | None = None
             while True:
-                page = await reading.list_page(
+                page = await listing.list_page(
                     space,
                     await self._tree(space),
                     where,

@@ -12,7 +12,8 @@ from crux_workspace.engine.reads import TreeReads
 from crux_workspace.model.globs import compile_glob, has_glob
 from crux_workspace.model.matching import GrepMatch, Query, compile_query
 from crux_workspace.model.searches import GrepResult
-from crux_workspace.operations.reading import globbed, whole_number
+from crux_workspace.operations.listing import globbed
+from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Space, slash_refused
 from crux_workspace.storage.records import Contains
 
