@@ -249,6 +249,8 @@ class _Attempts(Generic[_T]):
                 refused = failed
                 continue
             except CeilingExceeded as exceeded:
+                if self.unknown:  # a batch that was sent before may still be applied: the refusal is not the last word
+                    raise OutcomeUnknown from exceeded
                 if await self.made_room():
                     continue
                 raise self.over_quota(exceeded) from None
