@@ -232,7 +232,7 @@ class _Attempts(Generic[_T]):
 
     async def committed(self) -> _T:
         """Plan and commit until the store accepts."""
-        refused: PreconditionFailed | None = None
+        refused: StoreError | None = None
         for _ in range(MAX_REFUSALS):
             try:
                 done = await self.once()
@@ -241,30 +241,33 @@ class _Attempts(Generic[_T]):
                 if self.call.abandon is not None and not self.unknown:
                     await self.call.abandon()
                 return result
-            except PreconditionFailed as failed:
-                if failed.what == "upload":
-                    raise self.conflict(
-                        "Storing the content took so long that gc may have deleted it (Retention.asset_grace_ms)"
-                    ) from failed
-                refused = failed
+            except (PreconditionFailed, CeilingExceeded, BatchTooLarge) as failure:
+                await self.judge(failure)
+                refused = failure
                 continue
-            except CeilingExceeded as exceeded:
-                if self.unknown:  # a batch that was sent before may still be applied: the refusal is not the last word
-                    raise OutcomeUnknown from exceeded
-                if await self.made_room():
-                    continue
-                raise self.over_quota(exceeded) from None
-            except BatchTooLarge as large:
-                raise LimitExceededError(
-                    f"{self.call.verb} is too large for one commit of this store "
-                    f"({large.what}: {large.size}, at most {large.limit}); do it in parts.",
-                    code=ErrorCode.COMMIT_TOO_LARGE,
-                    details={"size": large.size, "limit": large.limit},
-                ) from None
             for observe in self.ports.observers:
                 await observe(done.built.versions)
             return self.call.finish(done)
         raise self.conflict(f"{self.call.verb} was refused {MAX_REFUSALS} times") from refused
+
+    async def judge(self, failure: PreconditionFailed | CeilingExceeded | BatchTooLarge) -> None:
+        """Return when the plan is to be made again; raise what a final refusal is to the caller."""
+        if isinstance(failure, BatchTooLarge):
+            raise LimitExceededError(
+                f"{self.call.verb} is too large for one commit of this store "
+                f"({failure.what}: {failure.size}, at most {failure.limit}); do it in parts.",
+                code=ErrorCode.COMMIT_TOO_LARGE,
+                details={"size": failure.size, "limit": failure.limit},
+            ) from None
+        if isinstance(failure, CeilingExceeded):
+            if self.unknown:  # a batch that was sent before may still be applied: the refusal is not the last word
+                raise OutcomeUnknown from failure
+            if not await self.made_room():
+                raise self.over_quota(failure) from None
+        elif failure.what == "upload":
+            raise self.conflict(
+                "Storing the content took so long that gc may have deleted it (Retention.asset_grace_ms)"
+            ) from failure
 
     async def once(self) -> Done:
         """One planned commit; a lost answer is looked for in the log before the plan is made again."""
