@@ -52,11 +52,16 @@ async def paired(first: Slice, second: Slice, pairs: int) -> dict[str, float]:
     }
 
 
+def url_of(folder: Path, name: str, durability: str) -> str:
+    """Return where a workspace of this run is."""
+    return f"sqlite:///{folder}/{name}.db?durability={durability}"
+
+
 async def filled(
     folder: Path, name: str, files: int, durability: str, stack: AsyncExitStack
 ) -> Workspace:
     """Open a workspace with 50 hot files among `files` others."""
-    url = f"sqlite:///{folder}/{name}.db?durability={durability}"
+    url = url_of(folder, name, durability)
     ws = await stack.enter_async_context(open_workspace(url))
     for number in range(50):
         await ws.write(f"/workspace/hot/f{number}.md", BODY)
@@ -92,7 +97,9 @@ async def measure(pairs: int, large: int) -> list[dict[str, object]]:
                 {"row": f"{growth.name}: {large} files / 100", "at_most": growth.at_most, **figures}
             )
         for absolute in ABSOLUTE:
-            ms = statistics.median([await absolute.ours(small) for _ in range(3)])
+            ms = statistics.median(
+                [await absolute.ours(small, url_of(folder, "small", "normal")) for _ in range(3)]
+            )
             found.append({"row": absolute.name, "at_most_ms": absolute.at_most_ms, "ms": ms})
     return found
 

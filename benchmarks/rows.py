@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import statistics
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ class AbsoluteRow:
 
     name: str
     at_most_ms: float
-    ours: Callable[[Workspace], Awaitable[float]]
+    ours: Callable[[Workspace, str], Awaitable[float]]
+    """Gets the workspace, and the URL at which another process finds the same one."""
 
 
 _taken = iter(range(10**9))
@@ -109,8 +111,9 @@ async def transaction_of_2(ws: Workspace, repeats: int = 60) -> float:
     return (time.perf_counter() - began) / repeats
 
 
-async def delivery_p99(ws: Workspace, events: int = 300) -> float:
+async def delivery_p99(ws: Workspace, url: str, events: int = 300) -> float:
     """Write one file after the other; 99th percentile from the start of a write to its event in the same process, in ms."""
+    del url
     began: dict[str, float] = {}
     late: list[float] = []
     async with ws.watch("/workspace/w", recursive=True) as feed:
@@ -127,6 +130,33 @@ async def delivery_p99(ws: Workspace, events: int = 300) -> float:
             began[path] = time.perf_counter()
             await ws.write(path, BODY)
         await asyncio.wait_for(following, 30)
+    return statistics.quantiles(late, n=100)[98]
+
+
+_WRITER = """
+import random, sys, time
+from crux_workspace import open_workspace_sync
+with open_workspace_sync(sys.argv[1]) as ws:
+    for _ in range(int(sys.argv[2])):
+        ws.write(f"/workspace/x/{time.time_ns()}", "x")
+        time.sleep(random.uniform(0.005, 0.03))
+"""
+
+
+async def across_processes_p99(
+    ws: Workspace, url: str, events: int = 150, poll_ms: int = 50
+) -> float:
+    """Another process writes; 99th percentile from the start of a write to its event here, in ms."""
+    late: list[float] = []
+    async with ws.watch("/workspace/x", recursive=True, poll_interval_ms=poll_ms) as feed:
+        writer = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _WRITER, url, str(events)
+        )
+        async for event in feed:
+            late.append((time.time_ns() - int(event.path.rpartition("/")[2])) / 1e6)
+            if len(late) == events:
+                break
+        await writer.wait()
     return statistics.quantiles(late, n=100)[98]
 
 
@@ -152,4 +182,7 @@ GROWTH = (
     GrowthRow("overwrite 1 KiB, hot files", 1.3, overwrite),
     GrowthRow("read 1 KiB, hot files", 1.3, read),
 )
-ABSOLUTE = (AbsoluteRow("write and its event in the same process, p99", 10.0, delivery_p99),)
+ABSOLUTE = (
+    AbsoluteRow("event in another process, poll 50 ms, p99", 70.0, across_processes_p99),
+    AbsoluteRow("write and its event in the same process, p99", 10.0, delivery_p99),
+)
