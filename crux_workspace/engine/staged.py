@@ -7,7 +7,7 @@ one change per file. A path that changed since the start is read as it was then;
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from crux_workspace.engine.build import Built, attributes_differ
 from crux_workspace.engine.changeset import (
@@ -109,7 +109,8 @@ class StagedFile:
             if base is None:
                 return None
             return FileDelta(file_id=self.file_id, before=base, overwritten=base.path in occupied)
-        after = replace(draft, content=self.content)
+        after = draft
+        after.content = self.content
         if base is not None and self.content is None and not self.frozen:
             if base.path == after.path and not attributes_differ(base, after):
                 return None
@@ -172,12 +173,18 @@ class StagedTree(LiveTree):
         keys = [*map(head_key, heads), *map(gone_key, gone), *extra, META_KEY]
         found = await self.reader.get_many(keys, bodies=bodies)
         unchanged = self._check_incarnation(read_meta(found[-1]))
-        for path, record in zip(heads, found, strict=False):
-            await self._note_head(path, record, unchanged=unchanged, bodies=bodies)
+        for path, key, record in zip(heads, keys, found, strict=False):
+            entry = None if record is None else Entry.of(record)
+            if unchanged or self.is_as_begun(entry):
+                self.expect.setdefault(key, 0 if record is None else record.revision)
+                self._base[path] = entry
+            else:
+                await self._note_changed(path, key, entry, bodies=bodies)
+        if bodies:
+            self._with_body.update(heads)
         for path, record in zip(gone, found[len(heads) :], strict=False):
             self._note_gone(path, record)
-        for key, record in zip(extra, found[len(heads) + len(gone) :], strict=False):
-            self._extra[key] = record
+        self._extra.update(zip(extra, found[len(heads) + len(gone) :], strict=False))
 
     async def _fill(self, entry: Entry) -> None:
         """Bring the inline bytes of a staged file that still has the content it had at the start."""
@@ -194,23 +201,17 @@ class StagedTree(LiveTree):
             raise transaction_conflict([conflict_of("/", None, None)])
         return (0 if meta is None else meta.sequence) == self.sequence
 
-    async def _note_head(
-        self, path: str, record: Record | None, *, unchanged: bool, bodies: bool
+    async def _note_changed(
+        self, path: str, key: str, entry: Entry | None, *, bodies: bool
     ) -> None:
-        entry = None if record is None else Entry.of(record)
-        if not unchanged and not self.is_as_begun(entry):
-            past = await self._past(path, entry, bodies=bodies)
-            if past is not None or entry is not None:
-                self.stale[path] = conflict_of(path, past, entry)
-                self.expect[head_key(path)] = STALE
-            else:
-                self.expect.setdefault(head_key(path), 0)
-            entry = past
+        """Note a path that may have changed since the start: as it was then."""
+        past = await self._past(path, entry, bodies=bodies)
+        if past is not None or entry is not None:
+            self.stale[path] = conflict_of(path, past, entry)
+            self.expect[key] = STALE
         else:
-            self.expect.setdefault(head_key(path), 0 if record is None else record.revision)
-        self._base[path] = entry
-        if bodies:
-            self._with_body.add(path)
+            self.expect.setdefault(key, 0)
+        self._base[path] = past
 
     def is_as_begun(self, entry: Entry | None) -> bool:
         """Tell whether a live file is the one that was there at the start, unchanged."""

@@ -120,7 +120,8 @@ async def write(
     ports = space.ports
     guessed = mime_type or guess(path, "text")
     prepared = await prepare(ports, path, content, mime_type=guessed, encoding=encoding)
-    mime = mime_type or guess(path, _KINDS[prepared.content.kind])
+    is_text = prepared.content.kind == "t"
+    mime = guessed if is_text or mime_type else guess(path, _KINDS[prepared.content.kind])
     produced = ports.provenance() if status is not None or kind is not None else None
 
     async def plan(tree: LiveTree) -> Changeset:
