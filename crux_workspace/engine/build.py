@@ -78,7 +78,8 @@ async def stage(ports: EnginePorts, tree: LiveTree, changeset: Changeset) -> Bui
     builder = _Builder(ports, tree, "", "")
     for delta in changeset.deltas:
         if delta.after is not None:
-            builder.begin(delta, delta.after, 1)
+            head = builder.show(delta, delta.after, 1)
+            builder.artifact(delta, head, delta.after)
     await builder.pinned_artifacts()
     return builder.built
 
@@ -258,7 +259,7 @@ class _Builder:
     def begin(self, delta: FileDelta, after: Draft, first: int) -> None:
         """Write the head, and what hangs on it."""
         before = delta.before
-        head = self.new_head(delta, after, first)
+        head = self.show(delta, after, first)
         content = after.content
         if content is None:
             assert before is not None
@@ -273,11 +274,11 @@ class _Builder:
         self.put(head_key(after.path), encode(head), body)
         self.counts["live_bytes"] += head.size
         self.counts["live_files"] += 1
-        self.built.heads[after.path] = head
         if before is None or before.path != after.path:
-            self.puts.pop(gone_key(after.path), None)
-            if self.tree.expect.get(gone_key(after.path)) != 0:
-                self.delete(gone_key(after.path))
+            gone = gone_key(after.path)
+            self.puts.pop(gone, None)
+            if self.tree.expect.get(gone) != 0:
+                self.delete(gone)
             if before is not None or delta.gone is not None:
                 self.put(file_key(delta.file_id), encode(FilePlace(path=after.path)))
         if delta.gone is not None and delta.gone.path != after.path:
@@ -291,6 +292,11 @@ class _Builder:
         put = self.puts.get(key)
         if put is None or decode(Gone, put.value).file_id == gone.gone.file_id:
             self.delete(key)
+
+    def show(self, delta: FileDelta, after: Draft, first: int) -> Head:
+        """Make the head; it is all that the caller sees of a file."""
+        head = self.built.heads[after.path] = self.new_head(delta, after, first)
+        return head
 
     def new_head(self, delta: FileDelta, after: Draft, first: int) -> Head:
         before, content = delta.before, after.content

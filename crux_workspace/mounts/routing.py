@@ -12,7 +12,7 @@ from crux_workspace.errors import (
     InvalidPathError,
 )
 from crux_workspace.model.changes import Change
-from crux_workspace.model.paths import is_at_or_below, is_below, normalise, parent, sort_key
+from crux_workspace.model.paths import is_below, normalise, parent, sort_key
 from crux_workspace.model.settings import Mount
 
 __all__ = ["DEFAULT_MOUNTS", "Router"]
@@ -40,7 +40,8 @@ class Router:
         if len(set(roots)) != len(roots):
             raise InvalidInputError("Two mounts have the same path.", details={"paths": roots})
         self._by_path = {mount.path: mount for mount in self.mounts}
-        self._deepest = sorted(self.mounts, key=lambda mount: -len(mount.path))
+        deepest = sorted(self.mounts, key=lambda mount: -len(mount.path))
+        self._deepest = [(mount.path.rstrip("/") + "/", mount) for mount in deepest]
         above: set[str] = {"/"}
         for root in roots:
             while (root := parent(root)) != "/":
@@ -49,8 +50,9 @@ class Router:
 
     def find(self, path: str) -> Mount | None:
         """Return the deepest mount that holds the path."""
-        for mount in self._deepest:
-            if is_at_or_below(path, mount.path):
+        ended = path + "/"
+        for prefix, mount in self._deepest:
+            if ended.startswith(prefix):
                 return mount
         return None
 
