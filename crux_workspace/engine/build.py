@@ -165,8 +165,8 @@ class _Builder:
         if before is None:
             return
         self.end(before, delta, keep=False)
-        if before.head.due is not None:
-            self.delete(expiry_key(before.head.filed or before.head.due, before.file_id))
+        if (filed := before.head.filed_at) is not None:
+            self.delete(expiry_key(filed, before.file_id))
         self.changes.append(Change("delete", path, None, delta.file_id, None, None, before.version))
 
     def expect_epoch(self) -> None:
@@ -245,15 +245,9 @@ class _Builder:
         self.counts["versions"] += 1
         self.put(file_key(before.file_id), encode(FilePlace(path=before.path, gone=True)))
         if not delta.overwritten:
-            gone = Gone(
-                file_id=before.file_id,
-                version=version,
-                created_at=before.created_at,
-                first=first,
-            )
-            self.put(gone_key(before.path), encode(gone))
-        if before.head.due is not None:
-            self.delete(expiry_key(before.head.filed or before.head.due, before.file_id))
+            self.put(gone_key(before.path), encode(before.deleted_as(version, first)))
+        if (filed := before.head.filed_at) is not None:
+            self.delete(expiry_key(filed, before.file_id))
         self.built.versions.append(AppendedVersion(before.path, version, "delete"))
 
     def begin(self, delta: FileDelta, after: Draft, first: int) -> None:
@@ -351,7 +345,7 @@ class _Builder:
         before = delta.before
         if after.content is None:
             return
-        filed = None if before is None else before.head.filed or before.head.due
+        filed = None if before is None else before.head.filed_at
         if head.due is not None and (filed is None or filed > head.due):
             self.put(expiry_key(head.due, delta.file_id), encode(Expiry(path=after.path)))
         if filed is not None and (head.due is None or filed > head.due):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from crux_workspace.engine.codec import Gone, State
+from crux_workspace.engine.codec import State
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.model.files import Status
 from crux_workspace.storage.records import Put
@@ -158,10 +158,4 @@ class Changeset:
     def expire(self, entry: Entry) -> GoneFile:
         """Delete a file whose time has passed; returns what a write at its path goes on with."""
         self.add(FileDelta(file_id=entry.file_id, before=entry))
-        gone = Gone(
-            file_id=entry.file_id,
-            version=entry.version + 1,
-            created_at=entry.created_at,
-            first=entry.head.first,
-        )
-        return GoneFile(entry.path, gone, 0)
+        return GoneFile(entry.path, entry.deleted_as(entry.version + 1), 0)

@@ -94,6 +94,11 @@ class Head(Attributes, kw_only=True):
     filed: int | None = msgspec.field(name="df", default=None)
     """Due time of its `exp/` record, where it differs from `due`."""
 
+    @property
+    def filed_at(self) -> int | None:
+        """Due time that the `exp/` record of the file is filed under; None when it has none."""
+        return self.filed or self.due
+
 
 class State(Attributes, kw_only=True):
     """`state/<file id>/<version>/<start>`: what a file was between two commits."""

@@ -176,6 +176,11 @@ class Entry:
             self.version_at,
         )
 
+    def deleted_as(self, version: int, first: int | None = None) -> Gone:
+        """Make the `gone/` value that a deletion leaves, whose tombstone is `version`."""
+        first = self.head.first if first is None else first
+        return Gone(file_id=self.file_id, version=version, created_at=self.created_at, first=first)
+
     def ended(self, *, partial: bool) -> State:
         """Make the state that ends with the commit now being planned; its key starts at `changed`."""
         head = self.head

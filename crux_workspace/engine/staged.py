@@ -17,7 +17,7 @@ from crux_workspace.engine.changeset import (
     FrozenVersion,
     NewContent,
 )
-from crux_workspace.engine.codec import ArtifactRecord, Gone, encode
+from crux_workspace.engine.codec import ArtifactRecord, encode
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.engine.keys import (
     STATE_PREFIX,
@@ -397,12 +397,7 @@ class StagedTree(LiveTree):
         before, after = delta.before, delta.after
         if before is not None and after is None and before.is_expired(self.now):
             self.preludes.append(delta)
-            gone = Gone(
-                file_id=delta.file_id,
-                version=before.version + 1,
-                created_at=before.created_at,
-                first=before.head.first,
-            )
+            gone = before.deleted_as(before.version + 1)
             self._put(before.path, _Slot(None, GoneFile(before.path, gone, 0)))
             return
         staged = self.files.get(delta.file_id)
@@ -442,12 +437,7 @@ class StagedTree(LiveTree):
             del self.files[staged.file_id]
             self._forget(before.path, staged.gone)
             return
-        gone = Gone(
-            file_id=staged.file_id,
-            version=staged.last_kept,
-            created_at=staged.base.created_at,
-            first=staged.base.head.first,
-        )
+        gone = staged.base.deleted_as(staged.last_kept)
         self._put(before.path, _Slot(None, GoneFile(before.path, gone, 0)))
 
     def _put(self, path: str, slot: _Slot) -> None:

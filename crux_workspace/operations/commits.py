@@ -386,11 +386,7 @@ async def _gone(tree: LiveTree, earlier: Entry) -> GoneFile:
     oldest = tree.versions_from(earlier.file_id, 1, earlier.version + 2)
     kept = await anext(oldest, None)
     first = earlier.version if kept is None else kept[0].version
-    version = earlier.version + 1
-    made = Gone(
-        file_id=earlier.file_id, version=version, created_at=earlier.created_at, first=first
-    )
-    return GoneFile(earlier.path, made, 0)
+    return GoneFile(earlier.path, earlier.deleted_as(earlier.version + 1, first), 0)
 
 
 async def _refuse_lost_pin(tree: LiveTree, earlier: Entry, pinned: int) -> None:

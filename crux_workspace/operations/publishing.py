@@ -25,7 +25,7 @@ from crux_workspace.operations.reading import (
     version_missing,
     whole_number,
 )
-from crux_workspace.operations.space import Options, Space, check_if_version, not_found
+from crux_workspace.operations.space import Options, Space, expected_entry
 from crux_workspace.operations.writing import check_attributes
 from crux_workspace.storage.records import Reader
 
@@ -46,10 +46,7 @@ async def finalize(
 
     async def plan(tree: LiveTree) -> Changeset | Finished[Artifact]:
         await tree.look(path, ways=False, extra=[artifact_key(path)])
-        entry = tree.entry(path)
-        await check_if_version(tree, path, entry, options.if_version)
-        if entry is None:
-            raise not_found(path)
+        entry = await expected_entry(tree, path, options)
         pinned = entry.version if version is None else version
         if pinned != entry.version:
             await _check_kept(tree, path, entry.file_id, pinned, entry.version)
@@ -105,10 +102,7 @@ async def withdraw(space: Space, path: str, *, options: Options) -> WorkspaceFil
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
         await tree.look(path, ways=False)
-        entry = tree.entry(path)
-        await check_if_version(tree, path, entry, options.if_version)
-        if entry is None:
-            raise not_found(path)
+        entry = await expected_entry(tree, path, options)
         if entry.head.pinned is None:
             return Finished(space.file(entry))
         draft = Draft.like(entry, status="draft", pinned=None)

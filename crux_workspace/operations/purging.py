@@ -25,13 +25,8 @@ from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.events.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import is_below
-from crux_workspace.operations.space import (
-    Options,
-    Space,
-    check_if_version,
-    slash_refused,
-)
-from crux_workspace.operations.writing import needs_recursive, refuse_directory_version
+from crux_workspace.operations.space import Options, Space
+from crux_workspace.operations.writing import deletable, needs_recursive
 from crux_workspace.storage.layout import (
     LOG_PREFIX,
     decode_changes,
@@ -78,12 +73,7 @@ async def purge(
 
     async def plan(tree: LiveTree) -> Changeset | Finished[None]:
         await tree.look(path)
-        entry = tree.entry(path)
-        if directory and entry is not None:
-            raise slash_refused(path)
-        if options.if_version is not None and entry is None:
-            await refuse_directory_version(tree, path, options)
-        await check_if_version(tree, path, entry, options.if_version)
+        await deletable(tree, path, options, directory=directory)
         deltas = await _victims(space, tree, path, recursive=recursive)
         if not deltas:
             return Finished(None)

@@ -27,7 +27,14 @@ from crux_workspace.operations.reading import (
     version_missing,
     whole_number,
 )
-from crux_workspace.operations.space import Options, Space, check_if_version, claim, not_found
+from crux_workspace.operations.space import (
+    Options,
+    Space,
+    check_if_version,
+    claim,
+    expected_entry,
+    not_found,
+)
 
 __all__ = ["diff", "history", "redo", "restored_content", "undo"]
 
@@ -259,10 +266,7 @@ async def redo(space: Space, path: str, *, options: Options) -> WorkspaceFile:
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
         await tree.look(path, ways=False)
-        entry = tree.entry(path)
-        await check_if_version(tree, path, entry, options.if_version)
-        if entry is None:
-            raise not_found(path)
+        entry = await expected_entry(tree, path, options)
         walk = entry.head.walk
         if walk is None or walk[0] >= walk[1]:
             raise StateError(

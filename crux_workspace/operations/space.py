@@ -40,6 +40,7 @@ __all__ = [
     "check_if_version",
     "claim",
     "digest_of",
+    "expected_entry",
     "not_found",
     "slash_refused",
     "type_conflict",
@@ -258,6 +259,20 @@ async def check_if_version(
             "last_actor": actor,
         },
     )
+
+
+async def expected_entry(tree: LiveTree, path: str, options: Options) -> Entry:
+    """Return the live file at a path that was looked at, at the version that the caller expects.
+
+    Raises:
+        ConflictError: It is at another version than expected, or gone (``VERSION_CONFLICT``).
+        PathNotFoundError: There is none, and none was expected.
+    """
+    entry = tree.entry(path)
+    await check_if_version(tree, path, entry, options.if_version)
+    if entry is None:
+        raise not_found(path)
+    return entry
 
 
 async def claim(tree: LiveTree, changes: Changeset, path: str) -> GoneFile | None:

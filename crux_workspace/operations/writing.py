@@ -41,6 +41,7 @@ from crux_workspace.operations.space import (
     Space,
     check_if_version,
     claim,
+    expected_entry,
     not_found,
     slash_refused,
 )
@@ -48,11 +49,11 @@ from crux_workspace.operations.space import (
 __all__ = [
     "append",
     "check_attributes",
+    "deletable",
     "delete",
     "edit",
     "needs_recursive",
     "put_content",
-    "refuse_directory_version",
     "set_attributes",
     "update",
     "write",
@@ -238,10 +239,7 @@ async def edit(
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
         await tree.look(path, bodies=True, ways=False)
-        entry = tree.entry(path)
-        await check_if_version(tree, path, entry, options.if_version)
-        if entry is None:
-            raise not_found(path)
+        entry = await expected_entry(tree, path, options)
         refuse_rewrite(path, entry, "edited")
         content = rewrite.content(entry)
         if content is None or content.sha256 == entry.head.sha256:
@@ -427,10 +425,7 @@ async def set_attributes(
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
         await tree.look(path, ways=False)
-        entry = tree.entry(path)
-        await check_if_version(tree, path, entry, options.if_version)
-        if entry is None:
-            raise not_found(path)
+        entry = await expected_entry(tree, path, options)
         if "status" in given:
             refuse_unpinning(path, entry, status)
         draft = Draft.like(entry)
@@ -467,12 +462,7 @@ async def delete(
     async def plan(tree: LiveTree) -> Changeset | Finished[None]:
         await tree.look(path, ways=False)
         changes = Changeset()
-        entry = None if path == "/" else tree.entry(path)
-        if directory and entry is not None:
-            raise slash_refused(path)
-        if options.if_version is not None and entry is None:
-            await refuse_directory_version(tree, path, options)
-        await check_if_version(tree, path, entry, options.if_version)
+        entry = await deletable(tree, path, options, directory=directory)
         if entry is not None:
             changes.add(FileDelta(file_id=entry.file_id, before=entry))
             return changes
@@ -494,13 +484,20 @@ async def delete(
     )
 
 
-async def refuse_directory_version(tree: LiveTree, path: str, options: Options) -> None:
-    """A directory has no version to expect."""
-    if options.if_version is not None and await tree.has_below(path):
+async def deletable(
+    tree: LiveTree, path: str, options: Options, *, directory: bool
+) -> Entry | None:
+    """Return the live file that is to go, at the version that the caller expects; a directory has no version to expect."""
+    entry = None if path == "/" else tree.entry(path)
+    if directory and entry is not None:
+        raise slash_refused(path)
+    if options.if_version is not None and entry is None and await tree.has_below(path):
         raise InvalidInputError(
             f"{path} is a directory and has no version; leave if_version out.",
             details={"path": path, "option": "if_version"},
         )
+    await check_if_version(tree, path, entry, options.if_version)
+    return entry
 
 
 def needs_recursive(path: str) -> AlreadyExistsError:
