@@ -11,8 +11,8 @@ from typing import Any
 from weakref import WeakSet
 
 from crux_workspace.api import runtimes
-from crux_workspace.engine.committer import InFlight
 from crux_workspace.engine.expiry import sweep_due
+from crux_workspace.engine.inflight import InFlight
 from crux_workspace.engine.ports import AppendedVersion, EnginePorts
 from crux_workspace.errors import ErrorCode, InvalidInputError, RuntimeRequiredError, StateError
 from crux_workspace.events.runtime import LocalRuntime

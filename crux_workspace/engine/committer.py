@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from crux_workspace.engine.build import Built, build
@@ -18,6 +17,7 @@ from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Op, decode, encode
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.guard import GuardedReader
+from crux_workspace.engine.inflight import InFlight
 from crux_workspace.engine.keys import op_key
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.engine.tree import LiveTree, scan_range
@@ -50,7 +50,7 @@ from crux_workspace.storage.records import (
     StoreError,
 )
 
-__all__ = ["IDEMPOTENCY_MS", "Call", "Done", "InFlight", "Stale", "commit"]
+__all__ = ["IDEMPOTENCY_MS", "Call", "Done", "Finished", "Stale", "commit"]
 
 IDEMPOTENCY_MS = 86_400_000
 """How long the result of an idempotent call is remembered."""
@@ -58,7 +58,6 @@ MAX_REFUSALS = 10
 MAX_PREPARATIONS = 5
 MAX_UNKNOWN = 3
 
-_log = logging.getLogger("crux_workspace")
 _T = TypeVar("_T")
 
 
@@ -127,12 +126,12 @@ class Call(Generic[_T]):
     finish: Callable[[Done], _T]
     recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None
     remember: Callable[[Built, Op], None] | None = None
-    prepare: Callable[[Stale], Awaitable[None]] | None = None
-    abandon: Callable[[], Awaitable[None]] | None = None
+    prepare: Callable[[Stale], Coroutine[Any, Any, None]] | None = None
+    abandon: Callable[[], Coroutine[Any, Any, None]] | None = None
     """Delete this call's uploads; only called when it is known that nothing refers to them."""
     idempotency_key: str | None = None
     digest: str = ""
-    sweep: Callable[[], Awaitable[int]] | None = None
+    sweep: Callable[[], Coroutine[Any, Any, int]] | None = None
     """Account for files whose time has passed before a ceiling refuses; returns how many went."""
 
 
@@ -141,30 +140,6 @@ class Finished(Generic[_T]):
     """A plan's way to say: there is nothing to commit, this is the result."""
 
     result: _T
-
-
-@dataclass(slots=True)
-class InFlight:
-    """Commits that were handed over and are not answered yet."""
-
-    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
-
-    async def shielded(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run work to its end even when the caller is cancelled."""
-        task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self.tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.debug("a commit failed: %s", type(task.exception()).__name__)
-
-    async def wait(self) -> None:
-        """Wait until no commit is in flight."""
-        while self.tasks:
-            await asyncio.wait(set(self.tasks))
 
 
 async def commit(ports: EnginePorts, in_flight: InFlight, call: Call[_T]) -> _T:
@@ -178,15 +153,22 @@ async def commit(ports: EnginePorts, in_flight: InFlight, call: Call[_T]) -> _T:
         LimitExceededError: A ceiling refuses it (``QUOTA_EXCEEDED``, ``COMMIT_TOO_LARGE``).
         StorageError: The store failed, or gave no answer (``STORE_TIMEOUT``).
     """
-    return await in_flight.shielded(_Attempts(ports, in_flight, call).run())
+    work = _Attempts(ports, call).run()
+    if ports.records.capabilities.task_agnostic:
+        return await in_flight.carried(work)
+    return await in_flight.shielded(work)
+
+
+async def _apart(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run what may use more than the record store in a task of its own: the calling one may be any (`InFlight.carried`)."""
+    return await asyncio.get_running_loop().create_task(work)
 
 
 class _Attempts(Generic[_T]):
     """All attempts of one call."""
 
-    def __init__(self, ports: EnginePorts, in_flight: InFlight, call: Call[_T]) -> None:
+    def __init__(self, ports: EnginePorts, call: Call[_T]) -> None:
         self.ports = ports
-        self.in_flight = in_flight
         self.call = call
         self.plans = 0
         self.swept = False
@@ -206,7 +188,7 @@ class _Attempts(Generic[_T]):
             ) from (error.__cause__ or error)
         except BaseException:
             if self.call.abandon is not None and not self.unknown:
-                await self.call.abandon()
+                await _apart(self.call.abandon())
             raise
 
     async def prepared(self) -> _T:
@@ -221,9 +203,11 @@ class _Attempts(Generic[_T]):
         async with lock:
             return await self.prepare_again(found, self.call.prepare)
 
-    async def prepare_again(self, stale: Stale, prepare: Callable[[Stale], Awaitable[None]]) -> _T:
+    async def prepare_again(
+        self, stale: Stale, prepare: Callable[[Stale], Coroutine[Any, Any, None]]
+    ) -> _T:
         for _ in range(MAX_PREPARATIONS):
-            await prepare(stale)
+            await _apart(prepare(stale))
             try:
                 return await self.committed()
             except Stale as again:
@@ -239,7 +223,7 @@ class _Attempts(Generic[_T]):
             except _Finished as finished:
                 result: _T = finished.result
                 if self.call.abandon is not None and not self.unknown:
-                    await self.call.abandon()
+                    await _apart(self.call.abandon())
                 return result
             except (PreconditionFailed, CeilingExceeded, BatchTooLarge) as failure:
                 await self.judge(failure)
@@ -308,7 +292,7 @@ class _Attempts(Generic[_T]):
             if not self.sent:
                 raise unavailable("record store", error) from error
             raise OutcomeUnknown from error
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):
             self.unknown = (
                 True  # the loop is being closed; a store with a thread of its own may still commit
             )
@@ -417,7 +401,7 @@ class _Attempts(Generic[_T]):
         if self.swept or self.call.sweep is None:
             return False
         self.swept = True
-        await self.call.sweep()
+        await _apart(self.call.sweep())
         return True  # also when another call swept first: only trying again tells
 
     def over_quota(self, exceeded: CeilingExceeded) -> LimitExceededError:

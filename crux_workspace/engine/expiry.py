@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Expiry, FilePlace, decode, encode
-from crux_workspace.engine.committer import Call, Done, Finished, InFlight, commit
+from crux_workspace.engine.committer import Call, Done, Finished, commit
 from crux_workspace.engine.entry import Entry
+from crux_workspace.engine.inflight import InFlight
 from crux_workspace.engine.keys import EXPIRY_PREFIX, expiry_key, file_key, head_key
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.engine.tree import LiveTree, scan_range

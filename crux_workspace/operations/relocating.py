@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -405,7 +405,7 @@ async def _commit_across(
     target: Space,
     plan: _CopyAcross,
     request: list[Any],
-    abandon: Callable[[], Awaitable[None]],
+    abandon: Callable[[], Coroutine[Any, Any, None]],
 ) -> WorkspaceEntry:
     places = plan.places
 

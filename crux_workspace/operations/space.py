@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,9 +12,10 @@ import msgspec
 from crux_workspace.engine.build import Built
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Op
-from crux_workspace.engine.committer import Call, Done, Finished, InFlight, Stale, commit
+from crux_workspace.engine.committer import Call, Done, Finished, Stale, commit
 from crux_workspace.engine.entry import Entry, GoneFile
 from crux_workspace.engine.expiry import sweep_due
+from crux_workspace.engine.inflight import InFlight
 from crux_workspace.engine.keys import gone_key
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.engine.reads import LiveReads
@@ -98,8 +99,8 @@ class Space:
         request: list[Any],
         remember: Callable[[Built, Op], None] | None = None,
         recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None,
-        prepare: Callable[[Stale], Awaitable[None]] | None = None,
-        abandon: Callable[[], Awaitable[None]] | None = None,
+        prepare: Callable[[Stale], Coroutine[Any, Any, None]] | None = None,
+        abandon: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> _T:
         """Plan and commit one call; `request` is what two calls with one idempotency key must agree on."""
         call: Call[_T] = Call(
@@ -163,8 +164,8 @@ class Space:
         *,
         options: Options,
         request: list[Any],
-        prepare: Callable[[Stale], Awaitable[None]] | None = None,
-        abandon: Callable[[], Awaitable[None]] | None = None,
+        prepare: Callable[[Stale], Coroutine[Any, Any, None]] | None = None,
+        abandon: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> WorkspaceFile:
         """Commit a call whose result is the file at `path`."""
 

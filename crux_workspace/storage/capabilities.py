@@ -21,6 +21,9 @@ class StoreCapabilities:
     """Several processes may use the same data at once."""
     durable: bool = False
     """An acknowledged commit survives the death of the process."""
+    task_agnostic: bool = False
+    """`commit_planned` awaits plain futures and opens no timeout and no task group around them, so that another task can go on with a
+    call whose own task was cancelled. Without it each commit costs a task."""
     max_commit_paths: int | None = None
     """Most changes one commit may carry."""
     max_commit_bytes: int | None = None

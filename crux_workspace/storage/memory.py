@@ -64,7 +64,7 @@ class MemoryRecordStore:
     No call awaits anything, so on its loop a plan and its commit are one step: `plans_under_lock` holds by construction.
     """
 
-    capabilities = StoreCapabilities(plans_under_lock=True, search=True)
+    capabilities = StoreCapabilities(plans_under_lock=True, search=True, task_agnostic=True)
 
     def __init__(self) -> None:
         self._partitions: SortedDict[str, _Partition] = SortedDict()

@@ -47,7 +47,7 @@ __all__ = ["CAPABILITIES", "Commit"]
 T = TypeVar("T")
 
 CAPABILITIES = StoreCapabilities(
-    search=True, plans_under_lock=True, multi_process=True, durable=True
+    search=True, plans_under_lock=True, multi_process=True, durable=True, task_agnostic=True
 )
 
 

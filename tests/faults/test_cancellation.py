@@ -136,10 +136,13 @@ async def test_a_commit_whose_task_the_closing_loop_cancels_keeps_its_upload() -
     ws = workspace(id="w", namespace="n", records=records, assets=MemoryAssetStore())
     call = asyncio.ensure_future(ws.write("/workspace/a.bin", b"abc"))
     await records.handed_over.wait()
-    for task in ws._core.in_flight.tasks:
-        task.cancel()
+    call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
+    [left] = ws._core.in_flight.tasks
+    left.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await left
     assert records.landing is not None
     await records.landing
     assert await ws.read_bytes("/workspace/a.bin") == b"abc"

@@ -96,6 +96,9 @@ async def test_a_cancelled_rollback_leaves_nothing_that_gc_does_not_find() -> No
                     await tx.stat("/workspace/0.bin")
                 assert caught.value.code == ErrorCode.TRANSACTION_CLOSED
             await ws.aclose()
+            await asyncio.sleep(
+                0
+            )  # for the finalisers of generators that the stage has left behind
             assert asyncio.all_tasks() == {asyncio.current_task()}
             assert await trial.dump() == expected.before
             settled = visible(await trial.settle(case))
