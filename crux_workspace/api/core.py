@@ -40,6 +40,10 @@ from crux_workspace.telemetry import OperationRecorder, active_provenance
 __all__ = ["WorkspaceCore", "active_run"]
 
 
+async def _resolved(namespace: Awaitable[str]) -> str:
+    return check_namespace(await namespace)
+
+
 def active_run() -> tuple[str, str] | None:
     """Return (run id, span id) of the active span; a run id that could not be stored counts as none."""
     found = active_provenance()
@@ -113,8 +117,8 @@ class WorkspaceCore:
                 code=ErrorCode.WRONG_LOOP,
             )
 
-    async def namespace_of(self, bound: str | None, given: str | None) -> str:
-        """Resolve which namespace a call works on."""
+    def namespace_of(self, bound: str | None, given: str | None) -> str | Awaitable[str]:
+        """Resolve which namespace a call works on; to be awaited where the application tells it."""
         if bound is not None:
             if given is not None:
                 raise InvalidInputError(
@@ -134,7 +138,7 @@ class WorkspaceCore:
         if isinstance(setting, str):
             return setting
         found = setting(NamespaceRequest(None, None))
-        return check_namespace(await found if inspect.isawaitable(found) else found)
+        return _resolved(found) if inspect.isawaitable(found) else check_namespace(found)
 
     def space(self, namespace: str, actor: str | None) -> Space:
         """Bind the engine to one namespace; no I/O. From now on the runtime, if there is one, keeps it up."""

@@ -38,11 +38,16 @@ class Runner:
         call: Callable[[Space], Awaitable[_T]],
     ) -> _T:
         """Carry out one call on the namespace it names."""
+        if self.core.recorder.listening:
+            return await self._watched(verb, path, lambda: self._called(namespace, call))
+        try:
+            return await self._called(namespace, call)
+        except StoreError as error:
+            raise _known(error) from error
 
-        async def work() -> _T:
-            return await call(await self._space(namespace))
-
-        return await self._watched(verb, path, work)
+    async def _called(self, namespace: str | None, call: Callable[[Space], Awaitable[_T]]) -> _T:
+        space = self._space(namespace)
+        return await call(space if isinstance(space, Space) else await space)
 
     async def run_unbound(self, verb: str, call: Callable[[], Awaitable[_T]]) -> _T:
         """Carry out one call that is about no namespace, or all of them."""
@@ -84,7 +89,8 @@ class Runner:
         size = 0
         try:
             hashed = await self._hash(path)
-            space = await self._space(namespace)
+            space = self._space(namespace)
+            space = space if isinstance(space, Space) else await space
             async with aclosing(call(space)) as items:
                 async for item in items:
                     size += len(item) if isinstance(item, bytes) else 0
@@ -97,14 +103,20 @@ class Runner:
             raise _known(error) from error.__cause__
         span.finish(kind=verb, size=size, path_hash=hashed)
 
-    async def _space(self, namespace: str | None) -> Space:
-        core = self.core
-        core.enter()
-        resolved = await core.namespace_of(self.bound, namespace)
+    def _space(self, namespace: str | None) -> Space | Awaitable[Space]:
+        """Return the namespace that a call names; to be awaited where the application has to be asked for it."""
+        self.core.enter()
+        resolved = self.core.namespace_of(self.bound, namespace)
+        return self._bound(resolved) if isinstance(resolved, str) else self._asked(resolved)
+
+    async def _asked(self, resolving: Awaitable[str]) -> Space:
+        return self._bound(await resolving)
+
+    def _bound(self, namespace: str) -> Space:
         actor = self.actor
         if actor is None and (found := active_run()) is not None:
             actor = found[0]
-        return core.space(resolved, actor)
+        return self.core.space(namespace, actor)
 
     async def _hash(self, path: object) -> PathHash | None:
         if path is None or not self.core.recorder.listening:

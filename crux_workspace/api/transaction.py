@@ -42,7 +42,7 @@ class _StagedRunner(Runner):
         super().__init__(live.core, live.bound, live.actor)
         self.staged = staged
 
-    async def _space(self, namespace: str | None) -> Space:
+    def _space(self, namespace: str | None) -> Space:
         self.core.enter()
         if namespace is not None and check_namespace(namespace) != self.staged.ports.namespace:
             raise InvalidInputError(

@@ -124,7 +124,8 @@ class WatchMethods:
 
     async def _watched_namespace(self, namespace: str | None) -> str:
         core = self._runner.core
-        resolved = await core.namespace_of(self._runner.bound, namespace)
+        named = core.namespace_of(self._runner.bound, namespace)
+        resolved = named if isinstance(named, str) else await named
         core.space(resolved, None)
         return resolved
 
