@@ -475,15 +475,22 @@ class _Builder:
         batch.puts = list(self.puts.values())
         batch.deletes = list(self.deletes)
         batch.sweeping_to = changeset.horizon
-        batch.expect = dict(self.tree.expect)
-        batch.expect_quiet = list(self.tree.quiet)
+        batch.expect = self.tree.expect.copy()
+        batch.expect_quiet = self.tree.quiet.copy()
         batch.quiet_since = self.tree.since if batch.expect_quiet else None
         batch.expect_empty = [subtree_range("head", path) for path in changeset.creates]
-        batch.changes = sorted(
-            (_with_replaced(change, self.replaced) for change in self.changes),
-            key=lambda change: sort_key(change.path),
-        )
+        batch.changes = self.ordered_changes()
         return self.built
+
+    def ordered_changes(self) -> list[Change]:
+        changes = self.changes
+        if self.replaced:
+            changes = [_with_replaced(change, self.replaced) for change in changes]
+        return sorted(changes, key=_place) if len(changes) > 1 else changes
+
+
+def _place(change: Change) -> str:
+    return sort_key(change.path)
 
 
 def _with_replaced(change: Change, replaced: dict[str, str]) -> Change:

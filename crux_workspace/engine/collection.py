@@ -41,13 +41,15 @@ async def collect(
         The states to delete and the new start of collection. One scan where something may be due, no read otherwise.
     """
     first = _first(delta)
-    kept = _pins(delta)
     if delta.appends or delta.upkeep:
         wanted = _wanted_by_count(ports, delta, first)
         bytes_over = _history_over(ports, tree, delta, history_added) if delta.appends else 0
     else:
         wanted, bytes_over = first, 0
     collected = Collected(first)
+    if wanted <= first and bytes_over <= 0 and not _has_pin(delta):
+        return collected
+    kept = _pins(delta)
     released = _released_pin(delta, kept)
     if released is not None and released < first:
         async for states in tree.versions_from(delta.file_id, released, released + 1):
@@ -61,6 +63,10 @@ def _first(delta: FileDelta) -> int:
     if delta.before is not None:
         return delta.before.head.first
     return 1 if delta.gone is None else delta.gone.gone.first
+
+
+def _has_pin(delta: FileDelta) -> bool:
+    return delta.before is not None and delta.before.head.pinned is not None
 
 
 def _pins(delta: FileDelta) -> set[int]:

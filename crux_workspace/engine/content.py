@@ -68,8 +68,11 @@ class Prepared:
     """Content that is ready to be planned with: analysed, and uploaded where it goes to the asset store."""
 
     content: NewContent
-    digest: str
-    """Kind and hash, for comparing requests."""
+
+    @property
+    def digest(self) -> str:
+        """Kind and hash, for comparing requests."""
+        return f"{self.content.kind}:{self.content.sha256}"
 
 
 def asset_prefix(workspace_id: str, namespace: str) -> str:
@@ -169,13 +172,14 @@ def _has_many_parts(value: object) -> bool:
 async def prepare_text(ports: EnginePorts, path: str, text: str, *, mime_type: str) -> Prepared:
     """Analyse text and upload it where it is too large to stay inline."""
     text = str.__str__(text)
+    large = len(text) >= _OFF_LOOP_BYTES
+    content = await asyncio.to_thread(_analysed, path, text) if large else _analysed(path, text)
+    assert content.body is not None
+    return await _placed(ports, path, content, content.body, mime_type)
 
-    def analysed() -> tuple[bytes, NewContent]:
-        data = utf8(path, text)
-        return data, inline_text(text, data)
 
-    data, content = await off_loop(len(text), analysed)
-    return await _placed(ports, path, content, data, mime_type)
+def _analysed(path: str, text: str) -> NewContent:
+    return inline_text(text, utf8(path, text))
 
 
 def inline_text(text: str, data: bytes) -> NewContent:
@@ -194,17 +198,16 @@ async def _placed(
     ports: EnginePorts, path: str, content: NewContent, data: bytes, mime_type: str
 ) -> Prepared:
     check_file_size(ports, path, content.size)
-    digest = f"{content.kind}:{content.sha256}"
     if content.size > ports.content.inline_text_below_bytes:
         await _upload(ports, path, content, data, mime_type)
-    return Prepared(content, digest)
+    return Prepared(content)
 
 
 async def _binary(ports: EnginePorts, path: str, data: bytes, mime_type: str) -> Prepared:
     digest = await off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
     content = NewContent(kind="b", size=len(data), sha256=digest)
     await _upload(ports, path, content, data, mime_type)
-    return Prepared(content, f"b:{digest}")
+    return Prepared(content)
 
 
 async def off_loop(size: int, work: Callable[[], _T]) -> _T:
@@ -351,7 +354,7 @@ async def _stream(
         raise
     content = measure.content()
     _placed_in(content, asset, started)
-    return Prepared(content, f"{content.kind}:{content.sha256}")
+    return Prepared(content)
 
 
 # -- assets

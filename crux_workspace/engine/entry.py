@@ -54,8 +54,12 @@ class Entry:
     @classmethod
     def of(cls, record: Record) -> Entry:
         """Read a head record."""
-        head = decode(Head, record.value)
-        return cls(path_in_key(record.key), head, record.revision, record.at, record.body)
+        return cls.at_path(path_in_key(record.key), record)
+
+    @classmethod
+    def at_path(cls, path: str, record: Record) -> Entry:
+        """Read the head record of a path that is known."""
+        return cls(path, decode(Head, record.value), record.revision, record.at, record.body)
 
     @property
     def file_id(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from crux_workspace.storage.layout import FIELD_END, key, number, path_field, path_of_field
 from crux_workspace.storage.records import SEQUENCE_MARK
@@ -46,13 +47,17 @@ OP_PREFIX = "op" + FIELD_END
 JOB_PREFIX = "job" + FIELD_END
 STATE_PREFIX = "state" + FIELD_END
 PATH_HASH_KEY = key("key", "path_hash")
+_KEPT = 4096
+"""Most keys of paths that are kept: a write asks for its own and its directories' several times."""
 
 
+@lru_cache(maxsize=_KEPT)
 def head_key(path: str) -> str:
     """Key of the live file at `path`."""
     return f"{HEAD_PREFIX}{path_field(path)}{FIELD_END}"
 
 
+@lru_cache(maxsize=_KEPT)
 def gone_key(path: str) -> str:
     """Key of the file to go on with when `path` is written again."""
     return key("gone", path_field(path))

@@ -123,8 +123,9 @@ class LiveTree:
         if not self.looked:
             self.looked = True
             self.meta = read_meta(found.pop())
+        rely = self.rely
         for key, record in zip(wanted, found, strict=True):
-            self.rely(key, 0 if record is None else record.revision)
+            rely(key, 0 if record is None else record.revision)
         return found
 
     def rely(self, key: str, revision: int) -> None:
@@ -158,12 +159,16 @@ class LiveTree:
 
     def _bound(self, path: str) -> Entry | None:
         record = self._records[head_key(path)]
-        return None if record is None else Entry.of(record)
+        return None if record is None else Entry.at_path(path, record)
 
     def entry(self, path: str) -> Entry | None:
         """Return the live file at a path that was looked at."""
         entry = self._bound(path)
         return None if entry is None or entry.is_expired(self.now) else entry
+
+    def is_bound(self, path: str) -> bool:
+        """Tell whether a path that was looked at has a head, live or expired."""
+        return self._records[head_key(path)] is not None
 
     def expired(self, path: str) -> Entry | None:
         """Return the file at a path that was looked at, if its time to live has passed."""

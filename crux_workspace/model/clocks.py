@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable
+from os import urandom
 
 __all__ = ["Clock", "IdSource", "random_id", "wall_clock_ms"]
 
@@ -22,4 +22,4 @@ def wall_clock_ms() -> int:
 
 def random_id() -> str:
     """Return 32 random hex digits."""
-    return secrets.token_hex(16)
+    return urandom(16).hex()

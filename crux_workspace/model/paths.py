@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
@@ -112,15 +113,11 @@ def parent(path: str) -> str:
     return path[: path.rfind("/")] or ROOT
 
 
-def ancestors(path: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def ancestors(path: str) -> tuple[str, ...]:
     """Return every directory above a normal path, nearest first, without the root."""
-    above = []
-    end = path.rfind("/")
-    while end > 0:
-        path = path[:end]
-        above.append(path)
-        end = path.rfind("/")
-    return above
+    above = parent(path)
+    return () if above == ROOT else (above, *ancestors(above))
 
 
 def name(path: str) -> str:

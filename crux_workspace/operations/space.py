@@ -287,12 +287,12 @@ async def claim(tree: LiveTree, changes: Changeset, path: str) -> GoneFile | Non
     Raises:
         AlreadyExistsError: A file is above, or files are below (``PATH_TYPE_CONFLICT``).
     """
-    for above in ancestors(path):
+    for above in filter(tree.is_bound, ancestors(path)):
         if tree.entry(above) is not None:
             raise type_conflict(path, above, is_file=True)
         if (late := tree.expired(above)) is not None:
             changes.expire(late)
-    if (expired := tree.expired(path)) is not None:
+    if tree.is_bound(path) and (expired := tree.expired(path)) is not None:
         return changes.expire(expired)
     if not tree.careful and not tree.touched_below(path):
         changes.creates.append(path)

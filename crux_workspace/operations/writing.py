@@ -73,6 +73,8 @@ def check_attributes(
     kind: object = None,
 ) -> None:
     """Refuse attributes that could not be stored, or that would mean nothing."""
+    if mime_type is metadata is status is kind is None:
+        return
     for name, value in (("mime_type", mime_type), ("kind", kind)):
         if value is not None:
             check_label(name, value)

@@ -32,3 +32,14 @@ class StoreCapabilities:
     """Most bytes of one record's value."""
     max_body_bytes: int | None = None
     """Most bytes of one record's body."""
+
+    @property
+    def has_ceilings(self) -> bool:
+        """Whether there is anything that a batch can be too large for."""
+        return not (
+            self.max_commit_paths
+            is self.max_commit_bytes
+            is self.max_value_bytes
+            is self.max_body_bytes
+            is None
+        )

@@ -5,7 +5,6 @@ Everything that can refuse happens before the first row is decided on, so a refu
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
@@ -128,25 +127,34 @@ class Commit:
             BatchTooLarge: The batch passes a ceiling of the store.
         """
         check_size(batch, CAPABILITIES)
-        self._read((), bodies=False)
-        meta = self._state.meta
+        state, known = self._state, self._known
+        if not state.meta_known:
+            self._read((), bodies=False)
+        meta = state.meta
         judge_identity(meta, batch)
         after = advance(meta, batch)
-        puts = {resolve_key(put.key, after.sequence): put for put in batch.puts}
-        sources = [put.body.key for put in batch.puts if isinstance(put.body, Take)]
-        self._read({*batch.expect, *batch.deletes, *puts, *sources}, bodies=False)
-        judge_expected(self._known, meta, batch)
+        puts = {}
+        sources = []
+        for put in batch.puts:
+            key = resolve_key(put.key, after.sequence)
+            puts[key] = put
+            if key != put.key:
+                known[key] = None  # nobody has written a key with a sequence that is yet to come
+            if isinstance(put.body, Take):
+                sources.append(put.body.key)
+        self._read([*batch.expect, *batch.deletes, *puts, *sources], bodies=False)
+        judge_expected(known, meta, batch)
         for source in sources:
-            if source != META_KEY and self._known[source] is None:
+            if source != META_KEY and known[source] is None:
                 raise PreconditionFailed("revision", source)
         if batch.expect_empty:
-            judge_empty(self._transaction, self._state, batch)
+            judge_empty(self._transaction, state, batch)
         if batch.expect_quiet:
-            judge_quiet(self._transaction, self._state, batch)
+            judge_quiet(self._transaction, state, batch)
         judge_ceilings(meta, batch)
         self._write(batch, puts, (after.sequence, after.at))
-        self._state.meta = after
-        self._state.meta_waits = True
+        state.meta, state.meta_value = after, None
+        state.meta_waits = True
         return Committed(after.sequence, after.at)
 
     def _run(self, query: Query[T]) -> T:
@@ -170,30 +178,24 @@ class Commit:
         if missing and state.waiting and state.touches(missing):
             self._transaction.flush()
         ask = missing if state.meta_known else [*missing, META_KEY]
-        if state.id is not None and ask:
-            for row in self._select(state.id, ask, bodies):
-                known[row[0]] = row
+        if not ask:
+            return
+        for row in self._transaction.read(state, ask, bodies=bodies):
+            known[row[0]] = row
         for key in missing:
             known.setdefault(key, None)
         if not state.meta_known:
-            row = known.get(META_KEY)
-            state.meta = None if row is None else _meta_of(row[1])
+            if (row := known.pop(META_KEY, None)) is not None:
+                state.meta, state.meta_value = _meta_of(row[1]), row[1]
             state.meta_known = True
 
-    def _select(self, part: int, keys: list[str], bodies: bool) -> list[tuple[Any, ...]]:
-        count = len(keys)
-        if count > statements.MAX_LISTED:
-            text = statements.read_known(None, bodies=bodies)
-            return self._transaction.rows(text, (part, json.dumps(keys, ensure_ascii=False)))
-        padding = keys[:1] * (statements.padded_count(count) - count)
-        text = statements.read_known(count + len(padding), bodies=bodies)
-        return self._transaction.rows(text, (part, *keys, *padding))
-
     def _meta(self) -> Record | None:
-        meta = self._state.meta
+        state, meta = self._state, self._state.meta
         if meta is None:
             return None
-        return Record(META_KEY, encode_meta(meta), None, meta.sequence, meta.at)
+        if state.meta_value is None:
+            state.meta_value = encode_meta(meta)
+        return Record(META_KEY, state.meta_value, None, meta.sequence, meta.at)
 
     @staticmethod
     def _record(row: tuple[Any, ...] | None, bodies: bool) -> Record | None:
@@ -203,19 +205,18 @@ class Commit:
 
     def _write(self, batch: Batch, puts: dict[str, Put], stamp: tuple[int, int]) -> None:
         transaction, state, known = self._transaction, self._state, self._known
-        part = state.id if state.id is not None else transaction.create(self._name, state)
+        part = state.id if state.id is not None else transaction.create(state)
         deletes = [key for key in dict.fromkeys(batch.deletes) if known[key] and key not in puts]
         held = {row[5] for key in (*deletes, *puts) if (row := known[key]) and row[5]}
         kept: set[int] = set()
-        for key, put in puts.items():
-            body = self._body(put.body, held, kept)
-            transaction.put(state, part, key, stamp, put.value, body)
+        rows = [(key, put.value, self._body(put.body, held, kept)) for key, put in puts.items()]
         for key in deletes:
             transaction.delete(state, part, key)
-        transaction.free(held - kept)
+        if held:
+            transaction.free(held - kept)
         for key, value, data in log_rows(batch, stamp[0]):
-            body = None if data is None else transaction.new_body(data)
-            transaction.put(state, part, key, stamp, value, body)
+            rows.append((key, value, None if data is None else transaction.new_body(data)))
+        transaction.put(state, part, stamp, rows)
 
     def _body(self, body: bytes | Take | None, held: set[int], kept: set[int]) -> int | None:
         """Return the id of a put's body; a taken one moves, unless it has another owner."""

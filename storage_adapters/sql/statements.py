@@ -17,7 +17,6 @@ __all__ = [
     "BODY",
     "CHILDREN",
     "DROP",
-    "ENTER",
     "LOG_SINCE",
     "MAX_LISTED",
     "NEW_PARTITION",
@@ -29,6 +28,7 @@ __all__ = [
     "boundary",
     "delete_bodies",
     "delete_records",
+    "enter",
     "insert_bodies",
     "padded_count",
     "page",
@@ -49,9 +49,6 @@ MAX_LISTED = 64
 ROWS_PER_INSERT = 32
 
 _PART = "(select id from partitions where name = ?1)"
-
-ENTER = "select (select id from partitions where name = ?), (select max(id) from bodies)"
-"""First statement of a partition in a group: its id, and the last body id in use."""
 
 NEW_PARTITION = "insert into partitions(name) values (?)"
 
@@ -118,15 +115,32 @@ def read_records(count: int | None, *, bodies: bool) -> str:
 @lru_cache(maxsize=64)
 def read_known(count: int | None, *, bodies: bool) -> str:
     """Text that reads what a commit must know of keys: partition id, then the keys as in `read_records`."""
+    return _known("?1", count, bodies=bodies)
+
+
+@lru_cache(maxsize=64)
+def enter(count: int | None, *, bodies: bool) -> str:
+    """Text of a group's first read of a partition: as `read_known`, but by the partition's name.
+
+    One more row comes last, without a key: the partition's id (null: there is none) and the last body id in use stand in the columns
+    of revision and time.
+    """
+    return (
+        f"{_known(_PART, count, bodies=bodies)} "
+        f"union all select null, null, null, {_PART}, (select max(id) from bodies), null"
+    )
+
+
+def _known(part: str, count: int | None, *, bodies: bool) -> str:
     listed = "select value from json_each(?)" if count is None else _marks(count)
     if bodies:
         return (
             "select r.key, r.value, b.data, r.revision, r.at, r.body_id from records r "
-            f"left join bodies b on b.id = r.body_id where r.part = ? and r.key in ({listed})"
+            f"left join bodies b on b.id = r.body_id where r.part = {part} and r.key in ({listed})"
         )
     return (
         "select key, value, null, revision, at, body_id from records "
-        f"where part = ? and key in ({listed})"
+        f"where part = {part} and key in ({listed})"
     )
 
 
@@ -157,6 +171,8 @@ def boundary(*, reverse: bool) -> str:
 @lru_cache(maxsize=16)
 def any_in_ranges(count: int) -> str:
     """Text that returns the low ends of the ranges that hold a record: partition id, then `count` pairs."""
+    if count == 1:
+        return "select ?2 from records where part = ?1 and key >= ?2 and key < ?3 limit 1"
     ranges = ",".join(f"(?{2 * i + 2},?{2 * i + 3})" for i in range(count))
     return (
         f"with ranges(low, high) as (values {ranges}) select low from ranges where exists "

@@ -6,6 +6,7 @@ written first; only `meta` is answered from memory, because every commit of a pa
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,9 +26,14 @@ _KEYS_PER_DELETE = 64
 class PartitionState:
     """What a transaction knows of one partition."""
 
-    id: int | None
+    name: str
+    entered: bool = False
+    """Whether the partition was looked for."""
+    id: int | None = None
     """None while the partition does not exist."""
     meta: Meta | None = None
+    meta_value: bytes | None = None
+    """`meta` as it is written; None where it was not encoded yet."""
     meta_known: bool = False
     meta_waits: bool = False
     """`meta` was changed and not written yet."""
@@ -79,19 +85,39 @@ class Transaction:
         return self.connection.execute(text, parameters).fetchall()
 
     def enter(self, name: str) -> PartitionState:
-        """Return what is known of a partition, looking it up once a transaction."""
+        """Return what is known of a partition; nothing is read for it."""
         state = self.partitions.get(name)
         if state is None:
-            ((part, last_body),) = self.rows(statements.ENTER, (name,))
-            if not self._next_body:
-                self._next_body = (last_body or 0) + 1
-            state = PartitionState(part, meta_known=part is None)
-            self.partitions[name] = state
+            state = self.partitions[name] = PartitionState(name)
         return state
 
-    def create(self, name: str, state: PartitionState) -> int:
+    def read(
+        self, state: PartitionState, keys: list[str], *, bodies: bool
+    ) -> list[tuple[Any, ...]]:
+        """Read (key, value, body, revision, at, body id) of those of some keys that exist, at least one of them asked for.
+
+        The first read of a partition finds its id along; a body that was not asked for is None.
+        """
+        count = len(keys)
+        wanted: tuple[str, ...]
+        if count > statements.MAX_LISTED:
+            listed, wanted = None, (json.dumps(keys, ensure_ascii=False),)
+        else:
+            listed = statements.padded_count(count)
+            wanted = (*keys, *keys[:1] * (listed - count))
+        if state.entered:
+            text = statements.read_known(listed, bodies=bodies)
+            return self.rows(text, (state.id, *wanted)) if state.id is not None else []
+        rows = self.rows(statements.enter(listed, bodies=bodies), (state.name, *wanted))
+        _, _, _, state.id, last_body, _ = rows.pop()
+        state.entered = True
+        if not self._next_body:
+            self._next_body = (last_body or 0) + 1
+        return rows
+
+    def create(self, state: PartitionState) -> int:
         """Create the partition of a first commit."""
-        part = self.connection.execute(statements.NEW_PARTITION, (name,)).lastrowid
+        part = self.connection.execute(statements.NEW_PARTITION, (state.name,)).lastrowid
         assert part is not None
         state.id = part
         return part
@@ -108,15 +134,16 @@ class Transaction:
         self,
         state: PartitionState,
         part: int,
-        key: str,
         stamp: tuple[int, int],
-        value: bytes,
-        body: int | None,
+        rows: Iterable[tuple[str, bytes, int | None]],
     ) -> None:
-        """Let a record wait to be written."""
-        self._puts.append((part, key, *stamp, value, body))
-        self.size += len(value)
-        insort(state.waiting, key)
+        """Let records wait to be written: (key, value, body id) each."""
+        puts, waiting = self._puts, state.waiting
+        sequence, at = stamp
+        for key, value, body in rows:
+            puts.append((part, key, sequence, at, value, body))
+            self.size += len(value)
+            insort(waiting, key)
 
     def delete(self, state: PartitionState, part: int, key: str) -> None:
         """Let a record wait to be deleted."""
@@ -129,15 +156,16 @@ class Transaction:
 
     def flush(self) -> None:
         """Write what waits: deletes first, because a body id may come free for its next owner."""
-        self._write_deletes()
+        if self._deletes or self._freed:
+            self._write_deletes()
         for chunk in _chunks(self._bodies, statements.ROWS_PER_INSERT):
             text = statements.insert_bodies(len(chunk))
             self.connection.execute(text, tuple(chain.from_iterable(chunk)))
         for state in self.partitions.values():
             if state.meta_waits and state.meta is not None and state.id is not None:
                 meta = state.meta
-                row = (state.id, META_KEY, meta.sequence, meta.at, encode_meta(meta), None)
-                self._puts.append(row)
+                value = state.meta_value or encode_meta(meta)
+                self._puts.append((state.id, META_KEY, meta.sequence, meta.at, value, None))
             state.meta_waits = False
             state.waiting.clear()
         for rows in _chunks(self._puts, statements.ROWS_PER_INSERT):
@@ -164,10 +192,12 @@ class Transaction:
         """Remove a partition whole."""
         state = self.enter(name)
         self.flush()
+        if not state.entered:
+            self.read(state, [META_KEY], bodies=False)
         if state.id is not None:
             for text in statements.DROP:
                 self.connection.execute(text, (state.id,))
-        self.partitions[name] = PartitionState(None, meta_known=True)
+        self.partitions[name] = PartitionState(name, entered=True, meta_known=True)
 
 
 def _chunks(rows: Sequence[Any], size: int) -> Iterator[list[Any]]:

@@ -159,6 +159,9 @@ def test_every_read_seeks(path: Path) -> None:
         statements.read_records(4, bodies=True),
         statements.read_records(None, bodies=False),
         statements.read_known(2, bodies=True),
+        statements.enter(2, bodies=False),
+        statements.enter(None, bodies=True),
+        statements.any_in_ranges(1),
         statements.page(bodies=True, contains=True, reverse=True),
         statements.page(bodies=False, contains=False, reverse=False),
         statements.boundary(reverse=False),
@@ -172,7 +175,8 @@ def test_every_read_seeks(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for text in texts:
             numbered = re.findall(r"\?(\d+)", text)
-            count = max(map(int, numbered)) if numbered else text.count("?")
+            bare = len(re.findall(r"\?(?!\d)", text))
+            count = max(map(int, numbered), default=0) + bare
             plan = connection.execute(f"explain query plan {text}", ["[]"] * count)
             steps = [row[3] for row in plan.fetchall()]
             scanned = [step.split()[1] for step in steps if step.startswith("SCAN ")]

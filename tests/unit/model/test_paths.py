@@ -157,8 +157,8 @@ def test_a_file_has_no_trailing_slash() -> None:
 def test_parts() -> None:
     assert [paths.parent(path) for path in ("/a/b", "/a", "/")] == ["/a", "/", "/"]
     assert [paths.name(path) for path in ("/a/b", "/a", "/")] == ["b", "a", ""]
-    assert paths.ancestors("/a/b/c") == ["/a/b", "/a"]
-    assert paths.ancestors("/a") == paths.ancestors("/") == []
+    assert paths.ancestors("/a/b/c") == ("/a/b", "/a")
+    assert paths.ancestors("/a") == paths.ancestors("/") == ()
 
 
 def test_below_is_by_segment() -> None:
