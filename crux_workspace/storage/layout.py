@@ -71,6 +71,8 @@ LOG_PREFIX = LOG_NAME + FIELD_END
 DEPLOYMENT_PARTITION = FIELD_END
 """The deployment's own partition; it holds `key/path_hash`."""
 
+_KEEP_PREFIX = "keep" + FIELD_END
+
 CHANGES_IN_VALUE = 16
 CHANGES_PER_BODY = 1000
 
@@ -286,10 +288,13 @@ def judge_ceilings(meta: Meta | None, batch: Batch) -> None:
 
 def advance(meta: Meta | None, batch: Batch) -> Meta:
     """Return `meta` as it is after the batch, which has been judged; time never goes back before the last commit."""
-    counters = dict(meta.counters) if meta is not None else {}
+    counters = meta.counters.copy() if meta is not None else {}
     for name, (add, _) in batch.counters.items():
         counters[name] = counters.get(name, 0) + add
-    protects = any(put.key.startswith("keep" + FIELD_END) for put in batch.puts)
+    protects = False
+    for put in batch.puts:
+        if put.key.startswith(_KEEP_PREFIX):
+            protects = True
     if meta is None:
         return Meta(
             sequence=1,

@@ -26,6 +26,7 @@ from crux_workspace.storage.layout import (
     resolve_key,
 )
 from crux_workspace.storage.records import (
+    SEQUENCE_MARK,
     Batch,
     Committed,
     Contains,
@@ -71,9 +72,16 @@ class Commit:
             self.failure = error
             raise
         known = self._known
-        return [
-            self._record(known[key], bodies) if key != META_KEY else self._meta() for key in keys
-        ]
+        found: list[Record | None] = []
+        for asked in keys:
+            if asked == META_KEY:
+                found.append(self._meta())
+            elif (row := known[asked]) is None:
+                found.append(None)
+            else:
+                key, value, body, revision, at, _ = row
+                found.append(Record(key, value, body if bodies else None, revision, at))
+        return found
 
     async def scan(
         self,
@@ -133,14 +141,15 @@ class Commit:
         meta = state.meta
         judge_identity(meta, batch)
         after = advance(meta, batch)
-        puts = {}
-        sources = []
+        puts: dict[str, Put] = {}
+        sources: list[str] = []
         for put in batch.puts:
-            key = resolve_key(put.key, after.sequence)
-            puts[key] = put
-            if key != put.key:
+            key = put.key
+            if SEQUENCE_MARK in key:
+                key = resolve_key(key, after.sequence)
                 known[key] = None  # nobody has written a key with a sequence that is yet to come
-            if isinstance(put.body, Take):
+            puts[key] = put
+            if type(put.body) is Take:
                 sources.append(put.body.key)
         self._read([*batch.expect, *batch.deletes, *puts, *sources], bodies=False)
         judge_expected(known, meta, batch)
@@ -169,21 +178,22 @@ class Commit:
     def _read(self, keys: Collection[str], bodies: bool) -> None:
         """Get to know keys; with `bodies`, also the bodies of keys known without."""
         known, state = self._known, self._state
-        missing = [
-            key
-            for key in keys
-            if key != META_KEY
-            and (key not in known or (bodies and (row := known[key]) and row[5] and row[2] is None))
-        ]
+        missing = [key for key in keys if key not in known and key != META_KEY]
+        if bodies and known:
+            missing += [
+                key
+                for key in keys
+                if (row := known.get(key)) is not None and row[5] and row[2] is None
+            ]
         if missing and state.waiting and state.touches(missing):
             self._transaction.flush()
         ask = missing if state.meta_known else [*missing, META_KEY]
         if not ask:
             return
+        for key in missing:
+            known[key] = None
         for row in self._transaction.read(state, ask, bodies=bodies):
             known[row[0]] = row
-        for key in missing:
-            known.setdefault(key, None)
         if not state.meta_known:
             if (row := known.pop(META_KEY, None)) is not None:
                 state.meta, state.meta_value = _meta_of(row[1]), row[1]
@@ -197,31 +207,26 @@ class Commit:
             state.meta_value = encode_meta(meta)
         return Record(META_KEY, state.meta_value, None, meta.sequence, meta.at)
 
-    @staticmethod
-    def _record(row: tuple[Any, ...] | None, bodies: bool) -> Record | None:
-        if row is None:
-            return None
-        return Record(row[0], row[1], row[2] if bodies else None, row[3], row[4])
-
     def _write(self, batch: Batch, puts: dict[str, Put], stamp: tuple[int, int]) -> None:
         transaction, state, known = self._transaction, self._state, self._known
         part = state.id if state.id is not None else transaction.create(state)
         deletes = [key for key in dict.fromkeys(batch.deletes) if known[key] and key not in puts]
-        held = {row[5] for key in (*deletes, *puts) if (row := known[key]) and row[5]}
+        held = {row[5] for key in (*deletes, *puts) if (row := known[key]) is not None and row[5]}
         kept: set[int] = set()
-        rows = [(key, put.value, self._body(put.body, held, kept)) for key, put in puts.items()]
+        rows: list[tuple[str, bytes, int | None]] = []
+        for key, put in puts.items():
+            body = put.body
+            rows.append((key, put.value, None if body is None else self._body(body, held, kept)))
         for key in deletes:
             transaction.delete(state, part, key)
-        if held:
+        if len(held) > len(kept):
             transaction.free(held - kept)
         for key, value, data in log_rows(batch, stamp[0]):
             rows.append((key, value, None if data is None else transaction.new_body(data)))
         transaction.put(state, part, stamp, rows)
 
-    def _body(self, body: bytes | Take | None, held: set[int], kept: set[int]) -> int | None:
+    def _body(self, body: bytes | Take, held: set[int], kept: set[int]) -> int | None:
         """Return the id of a put's body; a taken one moves, unless it has another owner."""
-        if body is None:
-            return None
         if not isinstance(body, Take):
             return self._transaction.new_body(body)
         row = self._known.get(body.key)
