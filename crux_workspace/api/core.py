@@ -202,9 +202,10 @@ class WorkspaceCore:
             )
         return runtime
 
-    async def _mark_versions(self, versions: list[AppendedVersion]) -> None:
-        if not self.recorder.listening:
-            return
+    def _mark_versions(self, versions: list[AppendedVersion]) -> Awaitable[None] | None:
+        return self._marked(versions) if self.recorder.listening else None
+
+    async def _marked(self, versions: list[AppendedVersion]) -> None:
         for version in versions:
             hashed = await self.recorder.hash_path(version.path)
             self.recorder.version_marker(hashed, version.version, version.operation)

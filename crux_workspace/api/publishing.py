@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from crux_workspace.api.reading import PathLike
 from crux_workspace.api.writing import WriteMethods, writable_file
 from crux_workspace.model.artifacts import Artifact
@@ -54,8 +56,8 @@ class PublishMethods(WriteMethods):
             'final'
         """
 
-        async def call(space: Space) -> Artifact:
-            return await publishing.finalize(
+        def call(space: Space) -> Awaitable[Artifact]:
+            return publishing.finalize(
                 space,
                 writable_file(space, path),
                 kind=kind,
@@ -96,9 +98,9 @@ class PublishMethods(WriteMethods):
             'draft'
         """
 
-        async def call(space: Space) -> WorkspaceFile:
+        def call(space: Space) -> Awaitable[WorkspaceFile]:
             where = writable_file(space, path)
             options = Options(idempotency_key, if_version)
-            return await publishing.withdraw(space, where, options=options)
+            return publishing.withdraw(space, where, options=options)
 
         return await self._runner.run("withdraw", path, namespace, call)

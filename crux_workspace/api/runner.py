@@ -41,7 +41,8 @@ class Runner:
         if self.core.recorder.listening:
             return await self._watched(verb, path, lambda: self._called(namespace, call))
         try:
-            return await self._called(namespace, call)
+            space = self._space(namespace)
+            return await call(space if isinstance(space, Space) else await space)
         except StoreError as error:
             raise _known(error) from error
 

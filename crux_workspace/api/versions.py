@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from crux_workspace.api.publishing import PublishMethods
 from crux_workspace.api.reading import PathLike
 from crux_workspace.model.diffs import FileDiff
@@ -47,10 +49,10 @@ class VersionMethods(PublishMethods):
             [1]
         """
 
-        async def call(space: Space) -> list[VersionEntry]:
+        def call(space: Space) -> Awaitable[list[VersionEntry]]:
             where = normalise_file(path)
             space.router.readable(where)
-            return await revising.history(space, where, limit=limit, before=before)
+            return revising.history(space, where, limit=limit, before=before)
 
         return await self._runner.run("history", path, namespace, call)
 
@@ -89,10 +91,10 @@ class VersionMethods(PublishMethods):
             1
         """
 
-        async def call(space: Space) -> FileDiff:
+        def call(space: Space) -> Awaitable[FileDiff]:
             where = normalise_file(path)
             space.router.readable(where)
-            return await revising.diff(
+            return revising.diff(
                 space,
                 where,
                 from_version=from_version,
@@ -141,11 +143,11 @@ class VersionMethods(PublishMethods):
             3
         """
 
-        async def call(space: Space) -> WorkspaceFile:
+        def call(space: Space) -> Awaitable[WorkspaceFile]:
             where = normalise_file(path)
             space.router.writable(where)
             options = Options(idempotency_key, if_version)
-            return await revising.undo(space, where, to_version=to_version, options=options)
+            return revising.undo(space, where, to_version=to_version, options=options)
 
         return await self._runner.run("undo", path, namespace, call)
 
@@ -183,10 +185,10 @@ class VersionMethods(PublishMethods):
             'two'
         """
 
-        async def call(space: Space) -> WorkspaceFile:
+        def call(space: Space) -> Awaitable[WorkspaceFile]:
             where = normalise_file(path)
             space.router.writable(where)
-            return await revising.redo(space, where, options=Options(idempotency_key, if_version))
+            return revising.redo(space, where, options=Options(idempotency_key, if_version))
 
         return await self._runner.run("redo", path, namespace, call)
 
@@ -213,8 +215,8 @@ class VersionMethods(PublishMethods):
             b'# Notes\n'
         """
 
-        async def call(space: Space) -> bytes:
-            return await publishing.resolve(space, uri)
+        def call(space: Space) -> Awaitable[bytes]:
+            return publishing.resolve(space, uri)
 
         return await self._runner.run("resolve", None, namespace, call)
 
@@ -248,9 +250,9 @@ class VersionMethods(PublishMethods):
             ['write']
         """
 
-        async def call(space: Space) -> list[CommitEntry]:
+        def call(space: Space) -> Awaitable[list[CommitEntry]]:
             where = None if path is None else normalise_directory_hint(path)[0]
-            return await commits.log(space, path=where, limit=limit, cursor=cursor)
+            return commits.log(space, path=where, limit=limit, cursor=cursor)
 
         return await self._runner.run("log", path, namespace, call)
 
@@ -287,8 +289,8 @@ class VersionMethods(PublishMethods):
             'undo_commit'
         """
 
-        async def call(space: Space) -> CommitEntry:
+        def call(space: Space) -> Awaitable[CommitEntry]:
             options = Options(idempotency_key)
-            return await commits.undo_commit(space, commit, options=options)
+            return commits.undo_commit(space, commit, options=options)
 
         return await self._runner.run("undo_commit", None, namespace, call)

@@ -74,8 +74,8 @@ class WriteMethods(ReadMethods):
             1
         """
 
-        async def call(space: Space) -> WorkspaceFile:
-            return await writing.write(
+        def call(space: Space) -> Awaitable[WorkspaceFile]:
+            return writing.write(
                 space,
                 writable_file(space, path),
                 content,
@@ -137,8 +137,8 @@ class WriteMethods(ReadMethods):
             2
         """
 
-        async def call(space: Space) -> WorkspaceFile:
-            return await writing.edit(
+        def call(space: Space) -> Awaitable[WorkspaceFile]:
+            return writing.edit(
                 space,
                 writable_file(space, path),
                 _edits(find, replace, occurrence, replace_all, edits),
@@ -186,8 +186,8 @@ class WriteMethods(ReadMethods):
             8
         """
 
-        async def call(space: Space) -> WorkspaceFile:
-            return await writing.append(
+        def call(space: Space) -> Awaitable[WorkspaceFile]:
+            return writing.append(
                 space,
                 writable_file(space, path),
                 text,
@@ -233,8 +233,8 @@ class WriteMethods(ReadMethods):
             2
         """
 
-        async def call(space: Space) -> WorkspaceFile:
-            return await writing.update(
+        def call(space: Space) -> Awaitable[WorkspaceFile]:
+            return writing.update(
                 space,
                 writable_file(space, path),
                 fn,
@@ -284,8 +284,8 @@ class WriteMethods(ReadMethods):
             1
         """
 
-        async def call(space: Space) -> WorkspaceFile:
-            return await writing.set_attributes(
+        def call(space: Space) -> Awaitable[WorkspaceFile]:
+            return writing.set_attributes(
                 space,
                 writable_file(space, path),
                 mime_type=mime_type,
@@ -388,13 +388,11 @@ class WriteMethods(ReadMethods):
         options: Options,
         namespace: str | None,
     ) -> WorkspaceEntry:
-        async def call(space: Space) -> WorkspaceEntry:
+        def call(space: Space) -> Awaitable[WorkspaceEntry]:
             places = _places(src, dst)
             space.router.writable(places.src)
             space.router.writable(places.dst)
-            return await relocating.rename(
-                space, verb, places, overwrite=overwrite, options=options
-            )
+            return relocating.rename(space, verb, places, overwrite=overwrite, options=options)
 
         return await self._runner.run(verb, src, namespace, call)
 

@@ -21,7 +21,7 @@ from crux_workspace.engine.codec import (
     decode,
     encode,
 )
-from crux_workspace.engine.collection import collect
+from crux_workspace.engine.collection import Collected, collect, first_kept
 from crux_workspace.engine.entry import Entry, GoneFile, PastState, artifact_record
 from crux_workspace.engine.keys import (
     artifact_key,
@@ -66,10 +66,15 @@ async def build(
     """Make the batch of a changeset; reads what collection and shared assets need, writes nothing."""
     builder = _Builder(ports, tree, verb, commit_id)
     for delta in changeset.deltas:
-        await builder.apply(delta)
-    builder.forget(changeset.forgotten)
-    await builder.pinned_artifacts()
-    await builder.references()
+        added = builder.counts["history_bytes"]
+        collecting = None if delta.purged else collect(ports, tree, delta, added)
+        builder.apply(delta, None if collecting is None else await collecting)
+    if changeset.forgotten:
+        builder.forget(changeset.forgotten)
+    if builder.unpinned:
+        await builder.pinned_artifacts()
+    if builder.shared:
+        await builder.references()
     return builder.finish(changeset)
 
 
@@ -80,7 +85,8 @@ async def stage(ports: EnginePorts, tree: LiveTree, changeset: Changeset) -> Bui
         if delta.after is not None:
             head = builder.show(delta, delta.after, 1)
             builder.artifact(delta, head, delta.after)
-    await builder.pinned_artifacts()
+    if builder.unpinned:
+        await builder.pinned_artifacts()
     return builder.built
 
 
@@ -126,26 +132,30 @@ class _Builder:
 
     # -- one file
 
-    async def apply(self, delta: FileDelta) -> None:
+    def apply(self, delta: FileDelta, collected: Collected | None) -> None:
         before, after = delta.before, delta.after
         if delta.purged:
             self.purge(delta)
             return
-        collected = await collect(self.ports, self.tree, delta, self.counts["history_bytes"])
-        self.forget(collected.states)
-        if collected.ending:
-            self.expect_epoch()
+        ending = False
+        if collected is None:
+            first = first_kept(delta)
+        else:
+            first, ending = collected.first, collected.ending
+            self.forget(collected.states)
+            if ending:
+                self.expect_epoch()
         if delta.upkeep and before is not None:
-            self.rewrite(before, collected.first)
+            self.rewrite(before, first)
             return
         if before is not None:
-            self.end(before, delta, keep=not collected.ending)
+            self.end(before, delta, keep=not ending)
         for frozen in delta.frozen:
             self.freeze(delta, frozen)
         if after is None:
-            self.tombstone(delta, collected.first)
+            self.tombstone(delta, first)
         else:
-            self.begin(delta, after, collected.first)
+            self.begin(delta, after, first)
         self.change(delta)
 
     def rewrite(self, before: Entry, first: int) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from crux_workspace.engine.changeset import FileDelta
 from crux_workspace.engine.entry import PastState
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.engine.tree import LiveTree
 
-__all__ = ["MAX_COLLECTED", "Collected", "collect"]
+__all__ = ["MAX_COLLECTED", "Collected", "collect", "first_kept"]
 
 MAX_COLLECTED = 32
 """Versions that one commit collects of one file; gc takes the rest."""
@@ -26,9 +28,9 @@ class Collected:
     """The version that this very commit ends is not kept either."""
 
 
-async def collect(
+def collect(
     ports: EnginePorts, tree: LiveTree, delta: FileDelta, history_added: int
-) -> Collected:
+) -> Coroutine[Any, Any, Collected] | None:
     """Choose what a change of one file collects.
 
     Args:
@@ -38,17 +40,22 @@ async def collect(
         history_added: Bytes that the commit so far adds to the history.
 
     Returns:
-        The states to delete and the new start of collection. One scan where something may be due, no read otherwise.
+        The states to delete and the new start of collection, to be awaited: one scan. None where nothing can be due.
     """
-    first = _first(delta)
+    first = first_kept(delta)
+    wanted, bytes_over = first, 0
     if delta.appends or delta.upkeep:
         wanted = _wanted_by_count(ports, delta, first)
         bytes_over = _history_over(ports, tree, delta, history_added) if delta.appends else 0
-    else:
-        wanted, bytes_over = first, 0
+    if wanted > first or bytes_over > 0 or _has_pin(delta):
+        return _collect(tree, delta, first, wanted, bytes_over)
+    return None
+
+
+async def _collect(
+    tree: LiveTree, delta: FileDelta, first: int, wanted: int, bytes_over: int
+) -> Collected:
     collected = Collected(first)
-    if wanted <= first and bytes_over <= 0 and not _has_pin(delta):
-        return collected
     kept = _pins(delta)
     released = _released_pin(delta, kept)
     if released is not None and released < first:
@@ -59,7 +66,8 @@ async def collect(
     return collected
 
 
-def _first(delta: FileDelta) -> int:
+def first_kept(delta: FileDelta) -> int:
+    """Return where collection starts if a change collects nothing."""
     if delta.before is not None:
         return delta.before.head.first
     return 1 if delta.gone is None else delta.gone.gone.first

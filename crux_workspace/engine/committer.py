@@ -42,7 +42,6 @@ from crux_workspace.storage.records import (
     Batch,
     BatchTooLarge,
     CeilingExceeded,
-    Committed,
     OutcomeUnknown,
     PreconditionFailed,
     Put,
@@ -111,7 +110,7 @@ class Done:
         return self.built.entry(path, self.sequence, self.at)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Call(Generic[_T]):
     """One public call that commits.
 
@@ -124,15 +123,15 @@ class Call(Generic[_T]):
     paths: tuple[str, ...]
     plan: Callable[[LiveTree], Awaitable[Changeset | Finished[_T]]]
     finish: Callable[[Done], _T]
-    recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None
-    remember: Callable[[Built, Op], None] | None = None
     prepare: Callable[[Stale], Coroutine[Any, Any, None]] | None = None
     abandon: Callable[[], Coroutine[Any, Any, None]] | None = None
     """Delete this call's uploads; only called when it is known that nothing refers to them."""
-    idempotency_key: str | None = None
-    digest: str = ""
     sweep: Callable[[], Coroutine[Any, Any, int]] | None = None
     """Account for files whose time has passed before a ceiling refuses; returns how many went."""
+    idempotency_key: str | None = None
+    digest: str = ""
+    recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None
+    remember: Callable[[Built, Op], None] | None = None
 
 
 @dataclass(slots=True)
@@ -167,19 +166,36 @@ async def _apart(work: Coroutine[Any, Any, _T]) -> _T:
 class _Attempts(Generic[_T]):
     """All attempts of one call."""
 
+    __slots__ = (
+        "call",
+        "latest",
+        "plan_failure",
+        "plans",
+        "ports",
+        "sent",
+        "since",
+        "swept",
+        "unknown",
+    )
+
     def __init__(self, ports: EnginePorts, call: Call[_T]) -> None:
         self.ports = ports
         self.call = call
         self.plans = 0
         self.swept = False
         self.sent: dict[str, Built] = {}
+        self.latest: Built | None = None
         self.since = 0
         self.unknown = False
         self.plan_failure: Exception | None = None
 
     async def run(self) -> _T:
         try:
-            return await self.prepared()
+            try:
+                return await self.committed()
+            except Stale as found:
+                stale = found
+            return await self.prepared(stale)
         except OutcomeUnknown as error:
             raise StorageError(
                 f"The store did not answer whether {self.call.verb} was committed; "
@@ -191,12 +207,8 @@ class _Attempts(Generic[_T]):
                 await _apart(self.call.abandon())
             raise
 
-    async def prepared(self) -> _T:
+    async def prepared(self, found: Stale) -> _T:
         """Commit, preparing again while plans find the preparation stale."""
-        try:
-            return await self.committed()
-        except Stale as stale:
-            found = stale
         if self.call.prepare is None:
             raise AssertionError("a plan without preparation called it stale")
         lock = self.ports.hub.queue(self.ports.partition, found.path)
@@ -219,7 +231,10 @@ class _Attempts(Generic[_T]):
         refused: StoreError | None = None
         for _ in range(MAX_REFUSALS):
             try:
-                done = await self.once()
+                try:
+                    done = await self.hand_over()
+                except (OutcomeUnknown, _Landed) as lost:
+                    done = await self.found_out(lost)
             except _Finished as finished:
                 result: _T = finished.result
                 if self.call.abandon is not None and not self.unknown:
@@ -230,7 +245,8 @@ class _Attempts(Generic[_T]):
                 refused = failure
                 continue
             for observe in self.ports.observers:
-                await observe(done.built.versions)
+                if (telling := observe(done.built.versions)) is not None:
+                    await telling
             return self.call.finish(done)
         raise self.conflict(f"{self.call.verb} was refused {MAX_REFUSALS} times") from refused
 
@@ -253,34 +269,35 @@ class _Attempts(Generic[_T]):
                 "Storing the content took so long that gc may have deleted it (Retention.asset_grace_ms)"
             ) from failure
 
-    async def once(self) -> Done:
-        """One planned commit; a lost answer is looked for in the log before the plan is made again."""
-        try:
-            for attempt in range(MAX_UNKNOWN):
-                try:
-                    committed = await self.hand_over()
-                except OutcomeUnknown:
-                    self.unknown = True
-                    if attempt == MAX_UNKNOWN - 1:
-                        raise
-                    await asyncio.sleep(0.02 * attempt)
-                else:
-                    self.unknown = False
-                    return self.done(committed)
-        except _Landed as landed:
-            self.unknown = False
-            built = self.sent[landed.commit_id]
-            return Done(landed.sequence, landed.at, landed.commit_id, built)
+    async def found_out(self, lost: OutcomeUnknown | _Landed) -> Done:
+        """Ask again after a lost answer: before it is made again, the plan looks in the log whether the commit is there."""
+        for attempt in range(MAX_UNKNOWN):
+            if isinstance(lost, _Landed):
+                self.unknown = False
+                return Done(lost.sequence, lost.at, lost.commit_id, self.sent[lost.commit_id])
+            self.unknown = True
+            if attempt == MAX_UNKNOWN - 1:
+                raise lost
+            await asyncio.sleep(0.02 * attempt)
+            try:
+                done = await self.hand_over()
+            except (OutcomeUnknown, _Landed) as again:
+                lost = again
+            else:
+                self.unknown = False
+                return done
         raise AssertionError("unreachable")
 
-    async def hand_over(self) -> Committed:
+    async def hand_over(self) -> Done:
         """Call the store and tell watchers; any failure of its own leaves the outcome unknown."""
         hub, partition = self.ports.hub, self.ports.partition
         ticket = hub.begin(partition)
         try:
             committed = await self.ports.records.commit_planned(partition, self.plan)
             hub.committed(partition, committed.sequence)
-            return committed
+            built = self.latest
+            assert built is not None
+            return Done(committed.sequence, committed.at, built.batch.commit_id, built)
         except (StoreError, WorkspaceError, _PlanEnded) as error:
             if self.unknown and isinstance(error, StorageError) and error.retryable:
                 # The store went away before it could be asked what became of the commit that was sent.
@@ -300,27 +317,24 @@ class _Attempts(Generic[_T]):
         finally:
             hub.end(ticket)
 
-    def done(self, committed: Committed) -> Done:
-        commit_id, built = next(reversed(self.sent.items()))
-        return Done(committed.sequence, committed.at, commit_id, built)
-
     async def plan(self, reader: Reader) -> Batch:
         """What the store runs: read, plan, build; and, after a lost answer, look whether it landed."""
         self.plans += 1
-        reader = GuardedReader(reader)
-        tree = LiveTree(reader, self.ports.clock(), careful=self.plans > 1)
+        guarded = GuardedReader(reader)
+        tree = LiveTree(guarded, self.ports.clock(), careful=self.plans > 1)
         try:
             built = await self.make(tree)
         except Exception as error:
             self.plan_failure = error
-            await self.look_for_landed(reader)
+            await self.look_for_landed(guarded)
             if isinstance(error, WorkspaceError) and not isinstance(error, StorageError):
-                await self.check_still(tree, reader)
+                await self.check_still(tree, guarded)
             raise
-        await self.look_for_landed(reader)
+        if self.unknown:
+            await self.look_for_landed(guarded)
         # A namespace that was dropped meanwhile counts from 1 again.
         self.since = min(self.since, tree.sequence) if self.sent else tree.sequence
-        self.sent[built.batch.commit_id] = built
+        self.sent[built.batch.commit_id] = self.latest = built
         return built.batch
 
     async def check_still(self, tree: LiveTree, reader: GuardedReader) -> None:

@@ -26,8 +26,8 @@ class AppendedVersion:
     operation: str
 
 
-CommitObserver = Callable[[list[AppendedVersion]], Awaitable[None]]
-"""Told after a commit is applied; it must not raise."""
+CommitObserver = Callable[[list[AppendedVersion]], Awaitable[None] | None]
+"""Told after a commit is applied; what it returns is awaited. It must not raise."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -88,7 +88,11 @@ class Space:
         """Make the result of a head."""
         return entry.to_file(self.router.mount_path(entry.path))
 
-    async def commit(
+    def sweep(self) -> Coroutine[Any, Any, int]:
+        """Expire the files whose time has passed."""
+        return sweep_due(self.ports, self.in_flight)
+
+    def commit(
         self,
         verb: str,
         paths: tuple[str, ...],
@@ -101,22 +105,14 @@ class Space:
         recall: Callable[[Reader, Op, int, int], Awaitable[_T]] | None = None,
         prepare: Callable[[Stale], Coroutine[Any, Any, None]] | None = None,
         abandon: Callable[[], Coroutine[Any, Any, None]] | None = None,
-    ) -> _T:
+    ) -> Coroutine[Any, Any, _T]:
         """Plan and commit one call; `request` is what two calls with one idempotency key must agree on."""
-        call: Call[_T] = Call(
-            verb=verb,
-            paths=paths,
-            plan=plan,
-            finish=finish,
-            remember=remember,
-            recall=recall,
-            prepare=prepare,
-            abandon=abandon,
-            idempotency_key=options.idempotency_key,
-            digest=digest_of(verb, request) if options.idempotency_key is not None else "",
-            sweep=lambda: sweep_due(self.ports, self.in_flight),
-        )
-        return await commit(self.ports, self.in_flight, call)
+        call: Call[_T] = Call(verb, paths, plan, finish, prepare, abandon, self.sweep)
+        if options.idempotency_key is not None:
+            call.idempotency_key = options.idempotency_key
+            call.digest = digest_of(verb, request)
+            call.remember, call.recall = remember, recall
+        return commit(self.ports, self.in_flight, call)
 
     async def remembered(
         self,
@@ -156,7 +152,7 @@ class Space:
 
         return recall
 
-    async def commit_file(
+    def commit_file(
         self,
         verb: str,
         path: str,
@@ -166,24 +162,28 @@ class Space:
         request: list[Any],
         prepare: Callable[[Stale], Coroutine[Any, Any, None]] | None = None,
         abandon: Callable[[], Coroutine[Any, Any, None]] | None = None,
-    ) -> WorkspaceFile:
+    ) -> Coroutine[Any, Any, WorkspaceFile]:
         """Commit a call whose result is the file at `path`."""
-
-        def remember(built: Built, op: Op) -> None:
-            op.shape, op.path, op.head = "file", path, built.heads[path]
-
-        return await self.commit(
+        keyed = options.idempotency_key is not None
+        return self.commit(
             verb,
             (path,),
             plan,
             lambda done: self.file(done.entry(path)),
             options=options,
             request=[path, *request],
-            remember=remember,
-            recall=self._recall_file(path),
+            remember=_remember_file(path) if keyed else None,
+            recall=self._recall_file(path) if keyed else None,
             prepare=prepare,
             abandon=abandon,
         )
+
+
+def _remember_file(path: str) -> Callable[[Built, Op], None]:
+    def remember(built: Built, op: Op) -> None:
+        op.shape, op.path, op.head = "file", path, built.heads[path]
+
+    return remember
 
 
 def digest_of(verb: str, request: list[Any]) -> str:

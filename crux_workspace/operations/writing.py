@@ -130,7 +130,8 @@ async def write(
     async def plan(tree: LiveTree) -> Changeset:
         await tree.look(path)
         entry = tree.entry(path)
-        await check_if_version(tree, path, entry, options.if_version)
+        if options.if_version is not None:
+            await check_if_version(tree, path, entry, options.if_version)
         if status is not None:
             refuse_unpinning(path, entry, status)
         changes = Changeset()
