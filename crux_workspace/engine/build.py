@@ -22,7 +22,7 @@ from crux_workspace.engine.codec import (
     encode,
 )
 from crux_workspace.engine.collection import Collected, collect, first_kept
-from crux_workspace.engine.entry import Entry, GoneFile, PastState, artifact_record
+from crux_workspace.engine.entry import Entry, GoneFile, PastState, artifact_record, is_artifact
 from crux_workspace.engine.keys import (
     artifact_key,
     asset_key,
@@ -60,6 +60,10 @@ class Built:
         return Entry(path, self.heads[path], sequence, at)
 
 
+_NOTHING = Batch(commit_id="", verb="", now=0, incarnation=None)
+"""What is written of what is only staged."""
+
+
 async def build(
     ports: EnginePorts, tree: LiveTree, changeset: Changeset, verb: str, commit_id: str
 ) -> Built:
@@ -80,14 +84,19 @@ async def build(
 
 async def stage(ports: EnginePorts, tree: LiveTree, changeset: Changeset) -> Built:
     """Make only the heads and artifacts of a changeset, as a transaction shows them before its commit."""
-    builder = _Builder(ports, tree, "", "")
+    built = Built(_NOTHING)
+    due = _due(ports, tree)
+    shown: _Builder | None = None
     for delta in changeset.deltas:
-        if delta.after is not None:
-            head = builder.show(delta, delta.after, 1)
-            builder.artifact(delta, head, delta.after)
-    if builder.unpinned:
-        await builder.pinned_artifacts()
-    return builder.built
+        if (after := delta.after) is not None:
+            head = built.heads[after.path] = new_head(delta, after, 1, commit_id="", due=due)
+            if is_artifact(head):
+                shown = shown or _Builder(ports, tree, "", "")
+                shown.artifact(delta, head, after)
+    if shown is not None:
+        await shown.pinned_artifacts()
+        built.artifacts = shown.built.artifacts
+    return built
 
 
 class _Builder:
@@ -114,6 +123,7 @@ class _Builder:
         self.changes: list[Change] = []
         self.replaced: dict[str, str] = {}
         self.unpinned: list[tuple[FileDelta, str, Head]] = []
+        self.due = _due(ports, tree)
 
     # -- records
 
@@ -263,7 +273,8 @@ class _Builder:
     def begin(self, delta: FileDelta, after: Draft, first: int) -> None:
         """Write the head, and what hangs on it."""
         before = delta.before
-        head = self.show(delta, after, first)
+        head = new_head(delta, after, first, commit_id=self.commit_id, due=self.due)
+        self.built.heads[after.path] = head
         content = after.content
         if content is None:
             assert before is not None
@@ -297,59 +308,6 @@ class _Builder:
         if put is None or decode(Gone, put.value).file_id == gone.gone.file_id:
             self.delete(key)
 
-    def show(self, delta: FileDelta, after: Draft, first: int) -> Head:
-        """Make the head; it is all that the caller sees of a file."""
-        head = self.built.heads[after.path] = self.new_head(delta, after, first)
-        return head
-
-    def new_head(self, delta: FileDelta, after: Draft, first: int) -> Head:
-        before, content = delta.before, after.content
-        head = Head(
-            file_id=delta.file_id,
-            version=delta.version,
-            commit=self.commit_id,
-            first=first,
-            operation=after.operation,
-            restored_from=after.restored_from,
-            walk=after.walk,
-            mime_type=after.mime_type,
-            metadata=after.metadata,
-            status=after.status,
-            artifact_kind=after.artifact_kind,
-            produced_by=after.produced_by,
-            pinned=after.pinned,
-        )
-        if content is not None:
-            head.kind, head.size, head.lines = content.kind, content.size, content.lines
-            head.sha256, head.preview = content.sha256, content.preview
-            head.asset, head.uri = content.asset, content.uri
-            ttl = self.ports.retention.ttl_ms
-            head.due = None if ttl is None else self.tree.now + ttl
-        if before is not None:
-            head.created_at = before.created_at
-            if before.path == after.path:
-                head.bound = before.bound
-            if content is None:
-                self.keep_version(head, before, after)
-        elif delta.gone is not None:
-            head.created_at = delta.gone.gone.created_at
-        return head
-
-    def keep_version(self, head: Head, before: Entry, after: Draft) -> None:
-        """Carry over what belongs to the version, and the state if only the path changes."""
-        old = before.head
-        head.kind, head.size, head.lines = old.kind, old.size, old.lines
-        head.sha256, head.preview = old.sha256, old.preview
-        head.asset, head.uri, head.enc = old.asset, old.uri, old.enc
-        head.due, head.filed = old.due, old.filed
-        head.version_sequence = before.version_sequence
-        head.version_commit = before.version_commit
-        head.version_at = before.version_at
-        if before.version_path != after.path:
-            head.version_path = before.version_path
-        if before.path != after.path and not attributes_differ(before, after):
-            head.changed = before.changed
-
     def file_expiry(self, delta: FileDelta, head: Head, after: Draft) -> None:
         """Keep one `exp/` record per file that will expire, at or before its due time."""
         before = delta.before
@@ -367,7 +325,7 @@ class _Builder:
     # -- artifacts
 
     def artifact(self, delta: FileDelta, head: Head, after: Draft) -> None:
-        if not (head.status or head.artifact_kind or head.produced_by):
+        if not is_artifact(head):
             return
         if head.pinned is None or head.pinned == head.version:
             self.put_artifact(after.path, head, head, head.version)
@@ -497,6 +455,64 @@ class _Builder:
         if self.replaced:
             changes = [_with_replaced(change, self.replaced) for change in changes]
         return sorted(changes, key=_place) if len(changes) > 1 else changes
+
+
+def _due(ports: EnginePorts, tree: LiveTree) -> int | None:
+    """Return when content that is written now expires."""
+    ttl = ports.retention.ttl_ms
+    return None if ttl is None else tree.now + ttl
+
+
+def new_head(
+    delta: FileDelta, after: Draft, first: int, *, commit_id: str, due: int | None
+) -> Head:
+    """Make the head of a file as it is to be; it is all that the caller sees of it."""
+    before, content = delta.before, after.content
+    head = Head(
+        file_id=delta.file_id,
+        version=delta.version,
+        commit=commit_id,
+        first=first,
+        operation=after.operation,
+        restored_from=after.restored_from,
+        walk=after.walk,
+        mime_type=after.mime_type,
+        metadata=after.metadata,
+        status=after.status,
+        artifact_kind=after.artifact_kind,
+        produced_by=after.produced_by,
+        pinned=after.pinned,
+    )
+    if content is not None:
+        head.kind, head.size, head.lines = content.kind, content.size, content.lines
+        head.sha256, head.preview = content.sha256, content.preview
+        head.asset, head.uri = content.asset, content.uri
+        head.due = due
+    if before is not None:
+        head.created_at = before.created_at
+        if before.path == after.path:
+            head.bound = before.bound
+        if content is None:
+            _keep_version(head, before, after)
+    elif delta.gone is not None:
+        head.created_at = delta.gone.gone.created_at
+    return head
+
+
+def _keep_version(head: Head, before: Entry, after: Draft) -> None:
+    """Carry over what belongs to the version, and the state if only the path changes."""
+    old = before.head
+    head.kind, head.size, head.lines = old.kind, old.size, old.lines
+    head.sha256, head.preview = old.sha256, old.preview
+    head.asset, head.uri, head.enc = old.asset, old.uri, old.enc
+    head.due, head.filed = old.due, old.filed
+    head.version_sequence = before.version_sequence
+    head.version_commit = before.version_commit
+    head.version_at = before.version_at
+    if before.version_path != after.path:
+        head.version_path = before.version_path
+    if before.path != after.path and not attributes_differ(before, after):
+        head.changed = before.changed
 
 
 def _place(change: Change) -> str:

@@ -30,6 +30,7 @@ __all__ = [
     "artifact_record",
     "artifact_result",
     "inline_uri",
+    "is_artifact",
     "storage_kind",
 ]
 
@@ -37,6 +38,11 @@ __all__ = [
 def storage_kind(attributes: Attributes | ArtifactRecord) -> StorageKind:
     """Tell where the content is."""
     return "inline" if attributes.asset is None else "asset"
+
+
+def is_artifact(head: Head) -> bool:
+    """Tell whether a file has a status, a kind or provenance."""
+    return bool(head.status or head.artifact_kind or head.produced_by)
 
 
 @dataclass(slots=True)
@@ -124,8 +130,7 @@ class Entry:
 
     def is_artifact(self) -> bool:
         """Tell whether the file has a status, a kind or provenance."""
-        head = self.head
-        return bool(head.status or head.artifact_kind or head.produced_by)
+        return is_artifact(self.head)
 
     def settled(self) -> Head:
         """Return the head with all stamps written out, for rewriting the record without a change."""

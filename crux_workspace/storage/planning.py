@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from crux_workspace.storage.records import (
     Committed,
@@ -34,11 +34,13 @@ class PartitionReader:
         self._store = store
         self._partition = partition
 
-    async def get_many(self, keys: Sequence[str], *, bodies: bool = True) -> list[Record | None]:
+    def get_many(
+        self, keys: Sequence[str], *, bodies: bool = True
+    ) -> Coroutine[Any, Any, list[Record | None]]:
         """See `RecordStore.get_many`."""
-        return await self._store.get_many(self._partition, keys, bodies=bodies)
+        return self._store.get_many(self._partition, keys, bodies=bodies)
 
-    async def scan(
+    def scan(
         self,
         prefix: str,
         *,
@@ -49,9 +51,9 @@ class PartitionReader:
         bodies: bool = False,
         delimiter: str | None = None,
         filter: Contains | None = None,
-    ) -> Page:
+    ) -> Coroutine[Any, Any, Page]:
         """See `RecordStore.scan`."""
-        return await self._store.scan(
+        return self._store.scan(
             self._partition,
             prefix,
             after=after,

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import aiosqlite
@@ -36,6 +36,15 @@ class Readers:
         self._thread: aiosqlite.Connection | None = None
         self._opening = asyncio.Lock()
         self._closed = False
+
+    def at_once(self, text: str, parameters: Sequence[Any]) -> list[Row] | None:
+        """Run a small statement in place; None when the database is busy."""
+        try:
+            return self._in_place.execute(text, parameters).fetchall()
+        except sqlite3.Error as error:
+            if is_busy(error):
+                return None
+            raise translated(error) from error
 
     async def near(self, query: Callable[[], Query[T]]) -> T:
         """Run a small query in place; in the thread when the database is busy."""

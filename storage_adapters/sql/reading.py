@@ -15,7 +15,17 @@ from crux_workspace.storage.layout import META_KEY, prefix_end
 from crux_workspace.storage.records import Contains, Page, PartitionPage, Record
 from storage_adapters.sql import statements
 
-__all__ = ["Query", "bounds", "find_partitions", "get_many", "run", "scan", "sequences"]
+__all__ = [
+    "Query",
+    "asking_for",
+    "bounds",
+    "find_partitions",
+    "get_many",
+    "in_order",
+    "run",
+    "scan",
+    "sequences",
+]
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -42,21 +52,26 @@ def run(connection: sqlite3.Connection, query: Query[T]) -> T:
 
 def get_many(partition: str, keys: Sequence[str], *, bodies: bool) -> Query[list[Record | None]]:
     """Read records by key; one statement, so one snapshot, whatever the number of keys."""
-    count = len(keys)
-    if count == 0:
+    if not keys:
         return []
-    if count == 1:
-        rows = yield statements.read_records(1, bodies=bodies), (partition, keys[0])
-        return [Record(*rows[0]) if rows else None]
+    return in_order(keys, (yield asking_for(partition, keys, bodies=bodies)))
+
+
+def asking_for(partition: str, keys: Sequence[str], *, bodies: bool) -> tuple[str, tuple[str, ...]]:
+    """Return the statement that reads records by key, at least one."""
+    count = len(keys)
     if count > statements.MAX_LISTED:
-        rows = yield (
-            statements.read_records(None, bodies=bodies),
-            (partition, json.dumps(list(keys), ensure_ascii=False)),
-        )
-    else:
-        padding = (keys[0],) * (statements.padded_count(count) - count)
-        text = statements.read_records(count + len(padding), bodies=bodies)
-        rows = yield text, (partition, *keys, *padding)
+        text = statements.read_records(None, bodies=bodies)
+        return text, (partition, json.dumps(list(keys), ensure_ascii=False))
+    padded = statements.padded_count(count)
+    padding = (keys[0],) * (padded - count)
+    return statements.read_records(padded, bodies=bodies), (partition, *keys, *padding)
+
+
+def in_order(keys: Sequence[str], rows: Sequence[Row]) -> list[Record | None]:
+    """Return the records of rows in the order of the keys that were asked for."""
+    if not rows:
+        return [None] * len(keys)
     found = {row[0]: Record(*row) for row in rows}
     return [found.get(key) for key in keys]
 

@@ -111,8 +111,11 @@ class SqliteRecordStore:
     ) -> list[Record | None]:
         """See `RecordStore.get_many`; one statement in place, so one snapshot."""
         self._check()
-        query = self._readers.near if len(keys) <= _NEAR_RECORDS else self._readers.far
-        return await query(lambda: reading.get_many(partition, keys, bodies=bodies))
+        if 0 < len(keys) <= _NEAR_RECORDS:
+            asked = reading.asking_for(partition, keys, bodies=bodies)
+            if (rows := self._readers.at_once(*asked)) is not None:
+                return reading.in_order(keys, rows)
+        return await self._readers.far(lambda: reading.get_many(partition, keys, bodies=bodies))
 
     async def scan(
         self,
