@@ -5,7 +5,7 @@ Versioning, quota, assets, events and undo meet here and nowhere else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, FrozenVersion, NewContent
 from crux_workspace.engine.codec import (
@@ -44,8 +44,7 @@ from crux_workspace.storage.records import Batch, Put, Take
 __all__ = ["Built", "attributes_differ", "build", "stage"]
 
 
-@dataclass(slots=True)
-class Built:
+class Built(Struct):
     """A batch, and what it will have made."""
 
     batch: Batch

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from crux_workspace.engine.codec import State
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
@@ -13,8 +14,7 @@ from crux_workspace.storage.records import Put
 __all__ = ["Changeset", "Draft", "FileDelta", "FrozenVersion", "NewContent"]
 
 
-@dataclass(slots=True, kw_only=True)
-class NewContent:
+class NewContent(Struct, kw_only=True):
     """The bytes of a version to be appended."""
 
     kind: Literal["t", "j", "b"]
@@ -30,8 +30,7 @@ class NewContent:
     """Time of this commit's own upload; None when the asset is shared with an earlier version."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Draft:
+class Draft(Struct, kw_only=True):
     """A file as it is to be."""
 
     path: str
@@ -67,8 +66,7 @@ class Draft:
         return cls(**{**values, **changed})
 
 
-@dataclass(slots=True)
-class FrozenVersion:
+class FrozenVersion(Struct):
     """A version that a transaction staged and published before it staged another one."""
 
     version: int
@@ -99,8 +97,7 @@ class FrozenVersion:
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class FileDelta:
+class FileDelta(Struct, kw_only=True):
     """One file: what was and what is to be. `after=None` deletes it and leaves a tombstone."""
 
     file_id: str
@@ -135,8 +132,7 @@ class FileDelta:
         return self.base_version + len(self.frozen) + self.appends
 
 
-@dataclass(slots=True)
-class Changeset:
+class Changeset(Struct):
     """Changes of one commit, in an order in which they can be carried out one after the other."""
 
     deltas: list[FileDelta] = field(default_factory=list)

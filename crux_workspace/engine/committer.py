@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from crux_workspace.engine.build import Built, build
 from crux_workspace.engine.changeset import Changeset
@@ -91,8 +92,7 @@ class _Landed(_PlanEnded):
         self.commit_id = commit_id
 
 
-@dataclass(slots=True)
-class Done:
+class Done(Struct):
     """A commit that is applied, and what it made."""
 
     sequence: int
@@ -110,8 +110,7 @@ class Done:
         return self.built.entry(path, self.sequence, self.at)
 
 
-@dataclass(slots=True)
-class Call(Generic[_T]):
+class Call(Struct, Generic[_T]):
     """One public call that commits.
 
     `plan` reads the tree and returns a changeset, or a finished result when there is nothing to change. `finish` makes the
@@ -134,8 +133,7 @@ class Call(Generic[_T]):
     remember: Callable[[Built, Op], None] | None = None
 
 
-@dataclass(slots=True)
-class Finished(Generic[_T]):
+class Finished(Struct, Generic[_T]):
     """A plan's way to say: there is nothing to commit, this is the result."""
 
     result: _T

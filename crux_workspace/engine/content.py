@@ -9,9 +9,10 @@ import hashlib
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from crux_workspace.engine.changeset import NewContent
 from crux_workspace.engine.codec import Attributes
@@ -63,8 +64,7 @@ _PARTS_ON_LOOP = 2_000
 _T = TypeVar("_T")
 
 
-@dataclass(slots=True)
-class Prepared:
+class Prepared(Struct):
     """Content that is ready to be planned with: analysed, and uploaded where it goes to the asset store."""
 
     content: NewContent

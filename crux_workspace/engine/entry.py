@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
 
 from crux_workspace.engine.codec import (
     KIND_NAMES,
@@ -45,8 +45,7 @@ def is_artifact(head: Head) -> bool:
     return bool(head.status or head.artifact_kind or head.produced_by)
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """`head/<path>` as read: the stamps that the record leaves out are filled in by the properties."""
 
     path: str
@@ -223,8 +222,7 @@ class Entry:
         )
 
 
-@dataclass(slots=True)
-class GoneFile:
+class GoneFile(Struct):
     """`gone/<path>` as read."""
 
     path: str
@@ -237,8 +235,7 @@ class GoneFile:
         return cls(path_in_key(record.key), decode(Gone, record.value), record.revision)
 
 
-@dataclass(slots=True)
-class PastState:
+class PastState(Struct):
     """`state/<file id>/<version>/<start>` as read."""
 
     key: str

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from crux_workspace.engine.guard import GuardedReader
 from crux_workspace.events.hub import Hub, hub_of
 from crux_workspace.model.clocks import Clock, IdSource
@@ -17,8 +19,7 @@ from crux_workspace.storage.records import RecordStore
 __all__ = ["AppendedVersion", "CommitObserver", "EnginePorts"]
 
 
-@dataclass(frozen=True, slots=True)
-class AppendedVersion:
+class AppendedVersion(Struct, frozen=True, gc=False):
     """A version that a commit appended, for observers."""
 
     path: str

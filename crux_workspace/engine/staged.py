@@ -7,7 +7,8 @@ one change per file. A path that changed since the start is read as it was then;
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from crux_workspace.engine.build import Built, attributes_differ
 from crux_workspace.engine.changeset import (
@@ -67,8 +68,7 @@ def conflict_of(path: str, base: Entry | None, current: Entry | None) -> dict[st
     }
 
 
-@dataclass(slots=True)
-class StagedFile:
+class StagedFile(Struct):
     """One file that the transaction touched."""
 
     file_id: str
@@ -119,8 +119,7 @@ class StagedFile:
         )
 
 
-@dataclass(slots=True)
-class _Slot:
+class _Slot(Struct):
     """What the transaction put at a path."""
 
     entry: Entry | None

@@ -52,8 +52,7 @@ IfVersion = int | WorkspaceFile | None
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """What every mutating verb takes."""
 
     idempotency_key: str | None = None

@@ -9,8 +9,9 @@ from __future__ import annotations
 import sqlite3
 from asyncio import Future
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from crux_workspace.storage.records import (
     Batch,
@@ -30,8 +31,7 @@ MAX_GROUP_JOBS = 64
 MAX_GROUP_BYTES = 1 << 20
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(Struct, eq=False):
     """One call of `commit`, `commit_planned` or `drop` on its way through the writer."""
 
     partition: str

@@ -10,9 +10,10 @@ import json
 import sqlite3
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
+
+from msgspec import Struct, field
 
 from crux_workspace.storage.layout import META_KEY, Meta, encode_meta
 from storage_adapters.sql import statements
@@ -22,8 +23,7 @@ __all__ = ["PartitionState", "Transaction"]
 _KEYS_PER_DELETE = 64
 
 
-@dataclass(slots=True)
-class PartitionState:
+class PartitionState(Struct):
     """What a transaction knows of one partition."""
 
     name: str
