@@ -14,6 +14,8 @@ from functools import partial
 from types import coroutine
 from typing import Any, TypeVar
 
+from crux_workspace.storage.futures import PromptFuture
+
 __all__ = ["InFlight"]
 
 _log = logging.getLogger("crux_workspace")
@@ -83,8 +85,11 @@ def _answer_to(waited: asyncio.Future[Any] | None) -> asyncio.Future[None]:
     answer: asyncio.Future[None] = loop.create_future()
     if waited is None:
         loop.call_soon(_wake, answer)
+        return answer
+    waited._asyncio_future_blocking = False
+    if isinstance(waited, PromptFuture) and not waited.done():
+        waited.behind = answer
     else:
-        waited._asyncio_future_blocking = False
         waited.add_done_callback(partial(_wake, answer))
     return answer
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TypeVar
 
+from crux_workspace.storage.futures import PromptFuture
 from crux_workspace.storage.records import Batch, Committed, Plan
 from storage_adapters.sql.groups import MAX_GROUP_JOBS, GroupRunner, Job, Verdict
 from storage_adapters.sql.opening import Connections
@@ -72,7 +73,7 @@ class Writer:
 
     def submit(self, partition: str, work: Plan | Batch | None) -> asyncio.Future[Committed | None]:
         """Let a job join this tick's group."""
-        future: asyncio.Future[Committed | None] = self._loop.create_future()
+        future: PromptFuture[Committed | None] = PromptFuture(loop=self._loop)
         self._jobs.append(Job(partition, work, future))
         if not self._scheduled and not self._handed_over:
             self._scheduled = True
