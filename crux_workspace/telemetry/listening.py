@@ -65,9 +65,12 @@ class _Source(Generic[P, T]):
         """Return the tracer or meter, None while nobody listens; never raises."""
         if self._found is not None or self._is_off:
             return self._found
+        home = sys.modules.get(self._home)
+        if home is None and self._given is None:  # nobody has imported the API
+            return None
         # The public getter reads the environment each time while nothing is set (0.6 us). Once it has been asked, a glance at the
         # variable behind it says whether to ask again; should a later release move that variable, we ask every time.
-        if self._asked and getattr(sys.modules.get(self._home), self._variable, _UNKNOWN) is None:
+        if self._asked and getattr(home, self._variable, _UNKNOWN) is None:
             return None
         try:
             provider = self._given if self._given is not None else self._global_provider()
