@@ -129,7 +129,12 @@ class FileDelta(Struct, kw_only=True):
     @property
     def version(self) -> int:
         """Last version after this change."""
-        return self.base_version + len(self.frozen) + self.appends
+        appends = self.after is None or self.after.content is not None
+        if self.before is not None:
+            base = self.before.version - (self.before.provisional and appends)
+        else:
+            base = 0 if self.gone is None else self.gone.gone.version
+        return base + len(self.frozen) + appends
 
 
 class Changeset(Struct):

@@ -151,7 +151,9 @@ async def prepare(
         preview=preview_of(data.decode()),
         body=data,
     )
-    return await _placed(ports, path, analysed, data, mime_type)
+    if not _stays_inline(ports, path, analysed):
+        await _upload(ports, path, analysed, data, mime_type)
+    return Prepared(analysed)
 
 
 def _has_many_parts(value: object) -> bool:
@@ -175,7 +177,9 @@ async def prepare_text(ports: EnginePorts, path: str, text: str, *, mime_type: s
     large = len(text) >= _OFF_LOOP_BYTES
     content = await asyncio.to_thread(_analysed, path, text) if large else _analysed(path, text)
     assert content.body is not None
-    return await _placed(ports, path, content, content.body, mime_type)
+    if not _stays_inline(ports, path, content):
+        await _upload(ports, path, content, content.body, mime_type)
+    return Prepared(content)
 
 
 def _analysed(path: str, text: str) -> NewContent:
@@ -194,13 +198,9 @@ def inline_text(text: str, data: bytes) -> NewContent:
     )
 
 
-async def _placed(
-    ports: EnginePorts, path: str, content: NewContent, data: bytes, mime_type: str
-) -> Prepared:
+def _stays_inline(ports: EnginePorts, path: str, content: NewContent) -> bool:
     check_file_size(ports, path, content.size)
-    if content.size > ports.content.inline_text_below_bytes:
-        await _upload(ports, path, content, data, mime_type)
-    return Prepared(content)
+    return content.size <= ports.content.inline_text_below_bytes
 
 
 async def _binary(ports: EnginePorts, path: str, data: bytes, mime_type: str) -> Prepared:

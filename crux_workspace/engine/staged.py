@@ -35,7 +35,7 @@ from crux_workspace.events.log import read_meta
 from crux_workspace.model.changes import Change
 from crux_workspace.model.globs import Glob
 from crux_workspace.model.paths import ancestors, is_below, sort_key
-from crux_workspace.storage.layout import META_KEY, Meta, quiet_violation
+from crux_workspace.storage.layout import META_KEY, quiet_violation
 from crux_workspace.storage.records import Reader, Record
 
 __all__ = ["StagedFile", "StagedTree", "transaction_conflict"]
@@ -129,8 +129,11 @@ class _Slot(Struct):
 class StagedTree(LiveTree):
     """What the verbs of a transaction plan over."""
 
-    def __init__(self, reader: Reader, meta: Meta | None) -> None:
+    def __init__(self, reader: Reader, begun: Record | None) -> None:
+        """Pin the namespace to its `meta` record as it is now."""
+        meta = read_meta(begun)
         super().__init__(reader, 0 if meta is None else meta.at)
+        self._begun = begun
         self.adopt(meta, {}, [])
         self.past = PastReads(reader, self.sequence, self.now)
         self.staged_at = self.now
@@ -171,7 +174,7 @@ class StagedTree(LiveTree):
             return
         keys = [*map(head_key, heads), *map(gone_key, gone), *extra, META_KEY]
         found = await self.reader.get_many(keys, bodies=bodies)
-        unchanged = self._check_incarnation(read_meta(found[-1]))
+        unchanged = self._check_incarnation(found[-1])
         for path, key, record in zip(heads, keys, found, strict=False):
             entry = None if record is None else Entry.of(record)
             if unchanged or self.is_as_begun(entry):
@@ -192,8 +195,11 @@ class StagedTree(LiveTree):
             found = await self._past(staged.base.path, None, bodies=True)
             entry.body = None if found is None else found.body
 
-    def _check_incarnation(self, meta: Meta | None) -> bool:
-        """Return whether nothing at all was committed since the start."""
+    def _check_incarnation(self, record: Record | None) -> bool:
+        """Return whether nothing at all was committed since the start, by the `meta` record of now."""
+        if record is not None and self._begun is not None and record.value == self._begun.value:
+            return True
+        meta = read_meta(record)
         begun = None if self.meta is None else self.meta.incarnation
         now = None if meta is None else meta.incarnation
         if begun is not None and begun != now:
@@ -253,7 +259,8 @@ class StagedTree(LiveTree):
 
     def is_bound(self, path: str) -> bool:
         """Tell whether a path that was looked at has a head, live or expired."""
-        return self._bound(path) is not None
+        slot = self._slots.get(path)
+        return (self._base[path] if slot is None else slot.entry) is not None
 
     def gone(self, path: str) -> GoneFile | None:
         """Return the deleted file that goes on at a path that was looked at."""
@@ -411,10 +418,10 @@ class StagedTree(LiveTree):
             return
         if after.content is not None:
             self._note_upload(after.content)
-        staged.take(after, version=delta.version)
+        head = built.heads[after.path]
+        staged.take(after, version=head.version)
         if before is not None and before.path != after.path:
             self._put(before.path, _Slot(None))
-        head = built.heads[after.path]
         body = None if before is None else before.body
         body = body if staged.content is None else staged.content.body
         entry = Entry(after.path, head, self.sequence + 1, self.staged_at, body)

@@ -134,7 +134,8 @@ class StagedSpace(Space):
             self.tree.staged_at = max(self.tree.now, self.ports.clock())
             unneeded = self.tree.apply(planned, built)
             result = finish(Done(self.tree.sequence + 1, self.tree.staged_at, "", built))
-            await self.drop(unneeded)
+            if unneeded:
+                await self.drop(unneeded)
             return result, True
         raise AssertionError("a staged plan stayed stale")
 
@@ -156,7 +157,7 @@ async def begin(space: Space, idempotency_key: str | None) -> StagedSpace | Repl
     record = found[1] if len(found) == 2 else None
     if record is not None and record.at + IDEMPOTENCY_MS > space.ports.clock():
         return _replayed(decode(Op, record.value), record.revision, record.at)
-    return StagedSpace(space, StagedTree(space.ports.reader, read_meta(found[0])))
+    return StagedSpace(space, StagedTree(space.ports.reader, found[0]))
 
 
 def _replayed(op: Op, sequence: int, at: int) -> Replayed:
