@@ -35,6 +35,7 @@ from crux_workspace.engine.keys import (
     was_key,
 )
 from crux_workspace.engine.ports import AppendedVersion, EnginePorts
+from crux_workspace.engine.shrinking import is_turn
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import sort_key
@@ -53,6 +54,8 @@ class Built(Struct):
     artifacts: dict[str, ArtifactRecord] = field(default_factory=dict)
     """New artifact records by path."""
     versions: list[AppendedVersion] = field(default_factory=list)
+    turns: list[Entry] = field(default_factory=list)
+    """Ended versions whose commit is to write earlier ones smaller."""
 
     def entry(self, path: str, sequence: int, at: int) -> Entry:
         """Return the head at a path as it is once the batch is commit `sequence`."""
@@ -152,6 +155,8 @@ class _Builder:
         else:
             first, ending = collected.first, collected.ending
             self.forget(collected.states)
+            for state in collected.whole:
+                self.put(state.key, encode(state.settled()), state.body)
             if ending:
                 self.expect_epoch()
         if delta.upkeep and before is not None:
@@ -233,6 +238,8 @@ class _Builder:
         inline = not partial and before.head.asset is None
         body = Take(head_key(before.path)) if inline else None
         self.put(state_key(before.file_id, before.version, before.changed), encode(state), body)
+        if inline and is_turn(before):
+            self.built.turns.append(before)
 
     def freeze(self, delta: FileDelta, frozen: FrozenVersion) -> None:
         """Write a version that starts and ends with this commit."""

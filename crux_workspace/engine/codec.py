@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from crux_workspace.engine.compression import DIFFERENCE, WHOLE
 from crux_workspace.errors import ErrorCode, StorageError
 
 __all__ = [
@@ -49,7 +50,7 @@ class Attributes(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Asset ref; None says that the content is the record's body."""
     uri: str | None = msgspec.field(name="u", default=None)
     enc: str | None = msgspec.field(name="e", default=None)
-    """How the body is written; None is raw, anything unknown is refused."""
+    """How the body is written; None is raw, only states have another, anything unknown is refused."""
     preview: str | None = msgspec.field(name="p", default=None)
     metadata: dict[str, Any] | None = msgspec.field(name="md", default=None)
     operation: str = msgspec.field(name="op", default="write")
@@ -111,6 +112,8 @@ class State(Attributes, kw_only=True):
     """Time of the file's first version, where it is not the version's own."""
     partial: bool = msgspec.field(name="np", default=False)
     """Another state of the same version, or the head, holds the content."""
+    base: tuple[int, int] | None = msgspec.field(name="eb", default=None)
+    """Version and start of the newer state whose text the body is the difference from."""
 
 
 class Gone(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -249,10 +252,17 @@ def decode(kind: type[_T], value: bytes) -> _T:
             code=ErrorCode.RECORD_CORRUPT,
         ) from error
     if isinstance(result, Attributes) and result.enc is not None:
-        raise StorageError(
-            f"A stored body is written in the format {result.enc!r}, which this version cannot read;"
-            " upgrade crux-workspace.",
-            code=ErrorCode.RECORD_CORRUPT,
-            details={"format": result.enc},
-        )
+        _check_encoding(result)
     return result
+
+
+def _check_encoding(value: Attributes) -> None:
+    if isinstance(value, State) and value.enc in (WHOLE, DIFFERENCE):
+        if (value.base is not None) == (value.enc == DIFFERENCE):
+            return
+    raise StorageError(
+        f"A stored body is written in the format {value.enc!r}, which this version cannot read here;"
+        " upgrade crux-workspace.",
+        code=ErrorCode.RECORD_CORRUPT,
+        details={"format": value.enc},
+    )

@@ -9,6 +9,7 @@ from typing import Any
 from crux_workspace.engine.changeset import FileDelta
 from crux_workspace.engine.entry import PastState
 from crux_workspace.engine.ports import EnginePorts
+from crux_workspace.engine.shrinking import left_behind
 from crux_workspace.engine.tree import LiveTree
 
 __all__ = ["MAX_COLLECTED", "Collected", "collect", "first_kept"]
@@ -24,6 +25,8 @@ class Collected:
     first: int
     """Where collection starts from now on."""
     states: list[PastState] = field(default_factory=list)
+    whole: list[PastState] = field(default_factory=list)
+    """Versions that stay, and must not be the difference from one that goes any more; with their text."""
     ending: bool = False
     """The version that this very commit ends is not kept either."""
 
@@ -63,6 +66,7 @@ async def _collect(
             collected.states += states
     if wanted > first or bytes_over > 0:
         await _oldest(tree, delta, collected, kept, wanted, bytes_over)
+    collected.whole = await left_behind(tree, delta.file_id, kept, collected.states)
     return collected
 
 

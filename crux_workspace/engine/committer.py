@@ -21,6 +21,7 @@ from crux_workspace.engine.guard import GuardedReader
 from crux_workspace.engine.inflight import InFlight
 from crux_workspace.engine.keys import op_key
 from crux_workspace.engine.ports import EnginePorts
+from crux_workspace.engine.shrinking import Smaller, add_smaller, shrink_ended
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.errors import (
     ConflictError,
@@ -80,6 +81,14 @@ class _Finished(_PlanEnded):
     def __init__(self, result: Any) -> None:  # noqa: ANN401 - the verb's result
         super().__init__()
         self.result = result
+
+
+class _Turn(_PlanEnded):
+    """The commit is to write earlier versions smaller, which have to be read and encoded first."""
+
+    def __init__(self, ended: list[Entry]) -> None:
+        super().__init__()
+        self.ended = ended
 
 
 class _Landed(_PlanEnded):
@@ -186,6 +195,8 @@ class _Attempts(Generic[_T]):
         self.since = 0
         self.unknown = False
         self.plan_failure: Exception | None = None
+        self.smaller: list[Smaller] | None = None
+        """Earlier versions to write smaller along the way; None as long as nobody looked for them."""
 
     async def run(self) -> _T:
         try:
@@ -238,6 +249,9 @@ class _Attempts(Generic[_T]):
                 if self.call.abandon is not None and not self.unknown:
                     await _apart(self.call.abandon())
                 return result
+            except _Turn as turn:
+                self.smaller = await shrink_ended(self.ports.reader, turn.ended)
+                continue
             except (PreconditionFailed, CeilingExceeded, BatchTooLarge) as failure:
                 await self.judge(failure)
                 refused = failure
@@ -250,7 +264,10 @@ class _Attempts(Generic[_T]):
 
     async def judge(self, failure: PreconditionFailed | CeilingExceeded | BatchTooLarge) -> None:
         """Return when the plan is to be made again; raise what a final refusal is to the caller."""
+        had_more, self.smaller = bool(self.smaller), []
         if isinstance(failure, BatchTooLarge):
+            if had_more:
+                return
             raise LimitExceededError(
                 f"{self.call.verb} is too large for one commit of this store "
                 f"({failure.what}: {failure.size}, at most {failure.limit}); do it in parts.",
@@ -363,6 +380,9 @@ class _Attempts(Generic[_T]):
             if call.remember is not None:
                 call.remember(built, op)
             built.batch.puts.append(Put(op_key(call.idempotency_key), encode(op)))
+        if built.turns and self.smaller is None:
+            raise _Turn(built.turns)
+        add_smaller(built.batch, self.smaller or ())
         self.check_uploads(built.batch)
         return built
 

@@ -282,6 +282,10 @@ class PastState(Struct):
         """Time of the file's first version."""
         return self.version_at if self.state.created_at is None else self.state.created_at
 
+    def settled(self) -> State:
+        """Return the state with its stamps written out, for rewriting the record without a change."""
+        return msgspec.structs.replace(self.state, until=self.until, version_at=self.version_at)
+
     def to_version(self) -> VersionEntry:
         """Make the history entry of the version."""
         state = self.state

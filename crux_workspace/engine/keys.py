@@ -16,6 +16,7 @@ __all__ = [
     "JOB_PREFIX",
     "OP_PREFIX",
     "PATH_HASH_KEY",
+    "STATE_PREFIX",
     "TRASH_PREFIX",
     "WAS_PREFIX",
     "artifact_key",

@@ -292,7 +292,7 @@ async def file_at(reader: Reader, binding: Binding, sequence: int, *, bodies: bo
     then conclusive.
     """
     for _ in range(2):
-        state = await _state_at(reader, binding.file_id, sequence, bodies=bodies)
+        state = await _state_at(reader, binding.file_id, sequence)
         if state is not None and state.until > sequence and not state.is_tombstone:
             return await _of_state(reader, binding, state, bodies=bodies)
         current = await _current(reader, binding.file_id, binding.path, bodies=bodies)
@@ -307,7 +307,7 @@ async def _of_state(
     """Return the file of an ended state, with its bytes from wherever the version keeps them."""
     for _ in range(2):
         content = state
-        if state.state.partial:
+        if state.state.partial or (bodies and state.state.asset is None):
             last = await last_state(reader, state.file_id, state.version, bodies=bodies)
             if last is None:
                 return None
@@ -341,12 +341,10 @@ async def _past_entry(reader: Reader, binding: Binding, entry: Entry) -> Entry:
     return Entry(binding.path, head, entry.revision, entry.at, entry.body)
 
 
-async def _state_at(
-    reader: Reader, file_id: str, sequence: int, *, bodies: bool
-) -> PastState | None:
+async def _state_at(reader: Reader, file_id: str, sequence: int) -> PastState | None:
     """Return the newest ended state that started at or before a commit."""
     prefix = states_prefix(file_id)
-    async for record in scan_range(reader, prefix, reverse=True, bodies=bodies, page=16):
+    async for record in scan_range(reader, prefix, reverse=True, page=16):
         state = PastState.of(record)
         if state.start <= sequence:
             return state

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 
+from crux_workspace.engine.bodies import readable
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.engine.keys import (
     gone_key,
@@ -76,7 +77,10 @@ async def last_state(
 ) -> PastState | None:
     """Return the last ended state of a version: it has the content, unless the version is current."""
     page = await reader.scan(version_prefix(file_id, version), reverse=True, limit=1, bodies=bodies)
-    return PastState.of(page.records[0]) if page.records else None
+    if not page.records:
+        return None
+    state = PastState.of(page.records[0])
+    return await readable(reader, state) if bodies else state
 
 
 @dataclass(slots=True)
@@ -201,7 +205,7 @@ class LiveTree:
     async def states(
         self, file_id: str, *, below: int | None = None, bodies: bool = False, page: int = 8
     ) -> AsyncIterator[PastState]:
-        """Iterate over the ended states of a file, newest first, of versions below `below`."""
+        """Iterate over the ended states of a file, newest first, of versions below `below`; bodies are as they are kept."""
         prefix = states_prefix(file_id)
         before = None if below is None else prefix + number(below)
         async for record in scan_range(

@@ -26,6 +26,7 @@ from crux_workspace.events.hub import hub_of
 from crux_workspace.events.log import time_of
 from crux_workspace.model.files import GcReport, NamespacePage
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
+from crux_workspace.operations.compaction import shrink_histories
 from crux_workspace.operations.purging import PurgeJob, finish_purge
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Options, Space
@@ -106,6 +107,8 @@ class _Found:
 async def gc(space: Space, *, dry_run: bool) -> GcReport:
     """Collect what nothing needs: due files, surplus versions, released and orphaned assets, old log entries.
 
+    What stays of histories is written smaller; nothing of that is counted or shown.
+
     Cost: grows with the namespace; each commit is bounded.
     """
     found = _Found()
@@ -113,6 +116,8 @@ async def gc(space: Space, *, dry_run: bool) -> GcReport:
     if not dry_run:
         await _resume_purges(space)
     await _collect_versions(space, found, dry_run=dry_run)
+    if not dry_run:
+        await shrink_histories(space)
     await _empty_trash(space, found, dry_run=dry_run)
     await _sweep_orphans(space, found, dry_run=dry_run)
     await _trim_log(space, found, dry_run=dry_run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from crux_workspace.engine.bodies import readable
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
 from crux_workspace.engine.codec import Attributes
 from crux_workspace.engine.committer import Finished
@@ -199,13 +200,22 @@ async def _newest_below(tree: LiveTree, path: str, file_id: str, position: int) 
             continue
         if state.version < wanted:
             break
-        tree.rely(state.key, state.revision)
         if not state.is_tombstone:
-            return _Target(state.version, state.state, state.body)
+            return await _target(tree, path, state, position)
+        tree.rely(state.key, state.revision)
         wanted = state.version - 1
     if wanted >= 1:
         raise version_missing(path, wanted, position)
     raise NothingToUndoError(f"{path} has no earlier content.", details={"path": path})
+
+
+async def _target(tree: LiveTree, path: str, state: PastState, last: int) -> _Target:
+    """Make the target of an ended state that was read with its body."""
+    found = await readable(tree.reader, state)
+    if found is None:
+        raise version_missing(path, state.version, last)
+    tree.rely(found.key, found.revision)
+    return _Target(found.version, found.state, found.body)
 
 
 async def _version(tree: LiveTree, path: str, file_id: str, version: int, last: int) -> _Target:
@@ -284,7 +294,7 @@ async def redo(space: Space, path: str, *, options: Options) -> WorkspaceFile:
 async def _next_above(tree: LiveTree, path: str, entry: Entry, walk: tuple[int, int]) -> _Target:
     """Return the version from which undo came to the walk's position: the way down from its top, one step before."""
     position, step = walk
-    above: _Target | None = None
+    above: PastState | None = None
     async for state in tree.states(entry.file_id, below=step + 1, bodies=True, page=4):
         if state.version > step or (above is not None and state.version == above.version):
             continue
@@ -295,9 +305,9 @@ async def _next_above(tree: LiveTree, path: str, entry: Entry, walk: tuple[int, 
             continue
         stands_for = state.state.restored_from or state.version
         if above is not None and stands_for <= position:
-            return above
-        above = _Target(state.version, state.state, state.body)
+            break
+        above = state
         step = stands_for
     if above is not None:
-        return above
+        return await _target(tree, path, above, entry.version)
     raise version_missing(path, step, entry.version)

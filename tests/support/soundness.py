@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
 
+from crux_workspace.engine.bodies import readable
 from crux_workspace.engine.codec import (
     ArtifactRecord,
     AssetCount,
@@ -15,11 +17,12 @@ from crux_workspace.engine.codec import (
     Was,
     decode,
 )
+from crux_workspace.engine.compression import group_end
 from crux_workspace.engine.entry import Entry, PastState
-from crux_workspace.engine.keys import path_in_key
+from crux_workspace.engine.keys import path_in_key, state_key
 from crux_workspace.storage.layout import decode_meta, is_log_head
 from crux_workspace.storage.planning import PartitionReader
-from crux_workspace.storage.records import Record, RecordStore
+from crux_workspace.storage.records import Reader, Record, RecordStore
 
 __all__ = ["Records", "check_sound", "read_records"]
 
@@ -69,6 +72,7 @@ async def check_sound(store: RecordStore, partition: str) -> Records:
     _check_counters(records)
     _check_assets(records)
     _check_files(records)
+    await _check_histories(PartitionReader(store, partition), records)
     _check_artifacts(records)
     _check_expiry(records)
     return records
@@ -138,6 +142,25 @@ def _check_states(records: Records, entries: list[Entry]) -> None:
     for record in records.of("was"):
         was = decode(Was, record.value)
         assert was.since < int(record.key.split("\x01")[2])
+
+
+async def _check_histories(reader: Reader, records: Records) -> None:
+    """Each version that is kept is readable, whatever was deleted around it."""
+    states = {record.key: PastState.of(record) for record in records.of("state")}
+    for state in states.values():
+        if state.state.base is not None:
+            base = states[state_key(state.file_id, *state.state.base)]
+            assert state.version < base.version <= group_end(state.version)
+            assert not base.state.partial
+            assert base.state.asset is None
+        if state.state.partial or state.state.asset is not None or state.is_tombstone:
+            assert state.body is None
+            assert state.state.enc is None
+            continue
+        plain = await readable(reader, state)
+        assert plain is not None
+        assert plain.body is not None
+        assert hashlib.sha256(plain.body).hexdigest() == state.state.sha256, "a version is whole"
 
 
 def _check_artifacts(records: Records) -> None:

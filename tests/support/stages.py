@@ -130,7 +130,7 @@ class Stage:
         clock = FixedClock()
         trial = Trial(self, f"n{next(self.numbers)}", clock, MemoryAssetStore(clock=clock))
         kept = {} if case is None else case.options
-        ws = trial.workspace(**{k: v for k, v in kept.items() if k == "retention"})
+        ws = trial.workspace(**{k: v for k, v in kept.items() if k in ("retention", "content")})
         await seed(ws, trial.namespace)
         if case is not None and case.before is not None:
             await case.before(ws, trial.namespace)

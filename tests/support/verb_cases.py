@@ -46,6 +46,8 @@ _CALLING_ASSETS = {
     "write what collects",
     "write what collects bytes",
     "collect by gc",
+    "collect around a pinned difference by gc",
+    "make a history smaller by gc",
     "sweep what is due",
 }
 
@@ -140,6 +142,27 @@ async def _write_many(ws: Workspace, namespace: str) -> None:
     for n in range(4):
         await ws.write("/workspace/many.bin", BINARY[: n + 1], namespace=namespace)
 
+
+def long_text(number: int) -> str:
+    """Return text that is written smaller when it is history, one line of it that of a version."""
+    lines = [f"line {n:03d} of the text, {n * n * 7919 % 9973:04d}" for n in range(150)]
+    lines[number] = f"changed by version {number}"
+    return "\n".join(lines)
+
+
+def _long_history(versions: int, pinned: int | None = None) -> Call:
+    """Write versions of a text; with a pin, on one of them."""
+
+    async def write(ws: Workspace, namespace: str) -> None:
+        for number in range(1, versions + 1):
+            await ws.write("/workspace/h.md", long_text(number), namespace=namespace)
+        if pinned is not None:
+            await ws.finalize("/workspace/h.md", version=pinned, namespace=namespace)
+
+    return write
+
+
+_INLINE = {"content": ContentOptions(inline_text_below_bytes=20_000)}
 
 _TTL = {"retention": Retention(ttl_ms=1000, asset_grace_ms=0)}
 _KEEP_TWO = {"versioning": Versioning(max_versions=2)}
@@ -270,4 +293,49 @@ CASES = [
         _TTL,
         wait_ms=2000,
     ),
+    Case(
+        "write what makes a history smaller",
+        lambda ws, n: ws.write("/workspace/h.md", long_text(9), namespace=n),
+        _INLINE,
+        before=_long_history(8),
+    ),
+    Case(
+        "delete what makes a history smaller",
+        lambda ws, n: ws.delete("/workspace/h.md", namespace=n),
+        _INLINE,
+        before=_long_history(8),
+    ),
+    Case(
+        "undo to a difference",
+        lambda ws, n: ws.undo("/workspace/h.md", to_version=2, namespace=n),
+        _INLINE,
+        before=_long_history(9),
+    ),
+    Case(
+        "finalize a difference",
+        lambda ws, n: ws.finalize("/workspace/h.md", version=2, namespace=n),
+        _INLINE,
+        before=_long_history(9),
+    ),
+    Case(
+        "write what collects around a pinned difference",
+        lambda ws, n: ws.write("/workspace/h.md", long_text(10), namespace=n),
+        {**_INLINE, **_KEEP_TWO},
+        before=_long_history(9, pinned=3),
+    ),
+    Case(
+        "collect around a pinned difference by gc",
+        lambda ws, n: ws.gc(dry_run=False, namespace=n),
+        {**_INLINE, **_KEEP_TWO},
+        before=_long_history(9, pinned=3),
+        steps=True,
+    ),
+    Case(
+        "make a history smaller by gc",
+        lambda ws, n: ws.gc(dry_run=False, namespace=n),
+        _INLINE,
+        before=_long_history(6),
+        steps=True,
+    ),
+    Case("purge a long history", _purge("/workspace/h.md"), _INLINE, _long_history(9), steps=True),
 ]

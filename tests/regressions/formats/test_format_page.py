@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from crux_workspace.engine import codec, keys
+from crux_workspace.engine import codec, compression, keys, shrinking
+from crux_workspace.errors import ErrorCode, StorageError
 from crux_workspace.events.cursors import encode_event_cursor
 from crux_workspace.model.verbs import VERBS
 from crux_workspace.storage import layout
@@ -212,5 +213,27 @@ def test_the_tables_are_those_of_the_schema() -> None:
 
 def test_nothing_reserved_exists_yet() -> None:
     assert not any(name.startswith("keep") for name in keys.__all__)
-    with pytest.raises(Exception, match="format 'z'"):
-        codec.decode(codec.Head, b'{"id":"a","v":1,"c":"b","e":"z"}')
+    with pytest.raises(StorageError, match="format 'y'"):
+        codec.decode(codec.State, b'{"e":"y"}')
+
+
+def test_the_encodings_of_a_body_are_those_of_the_page() -> None:
+    table = section("Bodies").split("which `e` tells:")[1].split("Every frame")[0]
+    listed = [cell.strip("`") for cell in first_column(table)]
+    assert listed == ["absent", compression.WHOLE, compression.DIFFERENCE]
+    assert f"1 to {compression.GROUP}," in section("Bodies")
+    assert f"is {shrinking.LEAST_BYTES:,} bytes or more" in section("Bodies")
+    assert f"multiple of {shrinking.SHRINK_EVERY}" in section("Bodies")
+
+
+@pytest.mark.parametrize("value", [b'{"e":"d"}', b'{"e":"z","eb":[2,3]}'])
+def test_a_state_has_a_base_exactly_if_it_is_a_difference(value: bytes) -> None:
+    with pytest.raises(StorageError) as refused:
+        codec.decode(codec.State, value)
+    assert refused.value.code == ErrorCode.RECORD_CORRUPT
+
+
+@pytest.mark.parametrize("encoding", ["z", "d"])
+def test_a_head_is_never_written_smaller(encoding: str) -> None:
+    with pytest.raises(StorageError, match=f"format '{encoding}'"):
+        codec.decode(codec.Head, b'{"id":"a","v":1,"c":"b","e":"%s"}' % encoding.encode())

@@ -186,6 +186,17 @@ def render(golden: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def same_frames(rendered: str) -> str:
+    """Leave the bytes of zstd frames out: another release of the library writes others, and reads these."""
+    golden = json.loads(rendered)
+    for commit in golden["commits"]:
+        for record in commit.get("writes", []):
+            if "e" in record["value"]:
+                assert record["body"]["base64"]
+                record["body"] = "a frame"
+    return render(golden)
+
+
 class Stage:
     """One namespace, a clock that each step moves on by a second, and ids that count."""
 
@@ -395,6 +406,30 @@ async def collection(stage: Stage) -> None:
     await stage.workspace(versioning=Versioning(max_versions=1)).write(path, "8")
 
 
+async def histories(stage: Stage) -> None:
+    ws = stage.workspace()
+    path = "/workspace/h.md"
+
+    def text(number: int) -> str:
+        lines = [f"line {n:02d} {n * n * 7919 % 9973:04d}" for n in range(240)]
+        lines[number] = f"changed by version {number}"
+        return "\n".join(lines).ljust(LARGE, ".")[:LARGE]
+
+    for number in range(1, 9):
+        stage.step(f"version {number}")
+        await ws.write(path, text(number))
+    stage.step("version 9: 1 to 6 are written smaller")
+    await ws.write(path, text(9))
+    stage.step("pin a version that is a difference")
+    await ws.finalize(path, version=3)
+    stage.step("version 10: all below 7 go but the pinned one, which is written raw")
+    await stage.workspace(versioning=Versioning(max_versions=4)).write(path, text(10))
+    stage.step("delete")
+    await ws.delete(path)
+    stage.step("gc: what is left is written smaller")
+    await ws.gc(dry_run=False)
+
+
 async def purging(stage: Stage) -> None:
     ws = stage.workspace()
     for number in range(17):
@@ -515,6 +550,7 @@ ACTS: dict[str, Callable[[Stage], Awaitable[None]]] = {
         walk,
         expiry,
         collection,
+        histories,
         purging,
         many,
         idempotency,
@@ -543,7 +579,7 @@ async def test_the_records_are_byte_for_byte_the_golden_ones(
     file = golden_folder / f"{name}.json"
     if regenerate:
         file.write_text(written, encoding="utf-8")
-    assert file.read_text(encoding="utf-8") == written
+    assert same_frames(file.read_text(encoding="utf-8")) == same_frames(written)
 
 
 @pytest.mark.parametrize("name", ACTS)
@@ -554,7 +590,8 @@ async def test_sqlite_holds_the_same_records(
 
     async with open_storage(f"sqlite:///{tmp_path / 'records.db'}?durability=normal") as opened:
         written = render(await perform(name, opened.records))
-    assert (golden_folder / f"{name}.json").read_text(encoding="utf-8") == written
+    golden = (golden_folder / f"{name}.json").read_text(encoding="utf-8")
+    assert same_frames(golden) == same_frames(written)
 
 
 def test_every_kind_of_record_is_in_a_golden_file(golden_folder: Path) -> None:
