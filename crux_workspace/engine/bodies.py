@@ -30,7 +30,7 @@ async def readable(reader: Reader, state: PastState) -> PastState | None:
     """
     for _ in range(_TRIES):
         if state.state.enc is None:
-            return state
+            return state if state.body is None else _checked(state, state.body)
         chain = await _chain(reader, state)
         if chain is not None:
             return _decoded(state, chain)
@@ -79,10 +79,14 @@ def _decoded(state: PastState, chain: list[PastState]) -> PastState:
         data = restored(bodies[0], is_raw=is_raw, differences=bodies[1:], sizes=sizes)
     except ValueError as error:
         raise _damaged(state, "its bytes are not what was written") from error
+    plain = msgspec.structs.replace(state.state, enc=None, base=None)
+    return _checked(replace(state, state=plain, body=data), data)
+
+
+def _checked(state: PastState, data: bytes) -> PastState:
     if hashlib.sha256(data).hexdigest() != state.state.sha256:
         raise _damaged(state, "its bytes do not match their hash")
-    plain = msgspec.structs.replace(state.state, enc=None, base=None)
-    return replace(state, state=plain, body=data)
+    return state
 
 
 def _damaged(state: PastState, why: str) -> StorageError:

@@ -250,7 +250,7 @@ class _Attempts(Generic[_T]):
                     await _apart(self.call.abandon())
                 return result
             except _Turn as turn:
-                self.smaller = await shrink_ended(self.ports.reader, turn.ended)
+                self.smaller = await _apart(shrink_ended(self.ports.reader, turn.ended))
                 continue
             except (PreconditionFailed, CeilingExceeded, BatchTooLarge) as failure:
                 await self.judge(failure)

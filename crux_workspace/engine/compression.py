@@ -77,18 +77,17 @@ def difference(data: bytes, newer: bytes) -> bytes:
 
 
 def smallest(data: bytes, newer: bytes | None) -> tuple[str, bytes] | None:
-    """Return the encoding that takes the fewest bytes, and its bytes; None when the text is best left as it is."""
-    if newer:
-        frame = difference(data, newer)
-        if len(frame) * _CLEARLY_SMALL < len(data):
-            return DIFFERENCE, frame
-        choices = [(len(frame), DIFFERENCE, frame)]
-    else:
-        choices = []
+    """Return the encoding that takes clearly the fewest bytes, and its bytes; None when the text is best left as it is.
+
+    A difference that saves little is not worth its chain: then the text is written by itself.
+    """
+    frame = difference(data, newer) if newer else None
+    if frame is not None and len(frame) * _CLEARLY_SMALL < len(data):
+        return DIFFERENCE, frame
     whole = compressed(data)
-    choices.append((len(whole), WHOLE, whole))
-    size, encoding, frame = min(choices)
-    return (encoding, frame) if size < len(data) else None
+    if frame is not None and len(frame) * 2 < min(len(whole), len(data)):
+        return DIFFERENCE, frame
+    return (WHOLE, whole) if len(whole) < len(data) else None
 
 
 def restored(

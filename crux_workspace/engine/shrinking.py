@@ -21,7 +21,7 @@ from crux_workspace.engine.content import off_loop
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.keys import states_prefix
 from crux_workspace.engine.tree import LiveTree, scan_range
-from crux_workspace.errors import StorageError
+from crux_workspace.errors import ErrorCode, StorageError
 from crux_workspace.storage.layout import number
 from crux_workspace.storage.records import Batch, Put, Reader
 
@@ -108,10 +108,10 @@ async def shrink(
         to_last_turn: Look no further down than to the first one that is smaller already.
 
     Returns:
-        What to put, for states that get smaller by it.
+        What to put, for states that get smaller by it; a damaged one stays as it is.
 
     Raises:
-        StorageError: A body is damaged (``RECORD_CORRUPT``).
+        StorageError: The store failed, or a record is damaged (``RECORD_CORRUPT``).
     """
     prefix = states_prefix(file_id)
     work: list[tuple[PastState, PastState | None]] = []
@@ -150,14 +150,20 @@ def _base_for(state: PastState, newer: PastState | None) -> PastState | None:
 
 
 async def _plain(reader: Reader, state: PastState | None) -> PastState | None:
-    return None if state is None else await readable(reader, state)
+    """Return a base with its text; None when it is damaged: nothing may be the difference from that."""
+    try:
+        return None if state is None else await readable(reader, state)
+    except StorageError as error:
+        if error.code == ErrorCode.RECORD_CORRUPT:
+            return None
+        raise
 
 
 def _written(state: PastState, base: PastState | None) -> Smaller | None:
-    if state.body is None or not _is_sound(state):
+    if state.body is None or hashlib.sha256(state.body).hexdigest() != state.state.sha256:
         return None
     chosen = smallest(state.body, None if base is None else base.body)
-    if chosen is None or (base is not None and chosen[0] == DIFFERENCE and not _is_sound(base)):
+    if chosen is None:
         return None
     value = state.settled()
     value.enc, body = chosen
@@ -168,20 +174,11 @@ def _written(state: PastState, base: PastState | None) -> Smaller | None:
     return Smaller(Put(state.key, encode(value), body), expect)
 
 
-def _is_sound(state: PastState) -> bool:
-    """Tell whether a body is what was written: nothing damaged may become the ground of anything else."""
-    return hashlib.sha256(state.body or b"").hexdigest() == state.state.sha256
-
-
 def add_smaller(batch: Batch, smaller: Iterable[Smaller]) -> None:
     """Let a batch write states smaller, but for those that it deletes or writes itself, or whose base it deletes."""
     own, gone = {put.key for put in batch.puts}, set(batch.deletes)
     for item in smaller:
         if item.put.key in own or not gone.isdisjoint(item.expect):
-            continue
-        if any(
-            batch.expect.get(key, revision) != revision for key, revision in item.expect.items()
-        ):
             continue
         batch.puts.append(item.put)
         batch.expect.update(item.expect)

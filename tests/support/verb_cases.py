@@ -17,6 +17,7 @@ from crux_workspace import (
 from crux_workspace.storage.assets import AssetStore
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.testing import FixedClock
+from tests.support.long_texts import long_text
 
 __all__ = ["CASES", "OTHER", "Case", "make", "seed"]
 
@@ -141,13 +142,6 @@ async def _delete_tree(ws: Workspace, namespace: str) -> None:
 async def _write_many(ws: Workspace, namespace: str) -> None:
     for n in range(4):
         await ws.write("/workspace/many.bin", BINARY[: n + 1], namespace=namespace)
-
-
-def long_text(number: int) -> str:
-    """Return text that is written smaller when it is history, one line of it that of a version."""
-    lines = [f"line {n:03d} of the text, {n * n * 7919 % 9973:04d}" for n in range(150)]
-    lines[number] = f"changed by version {number}"
-    return "\n".join(lines)
 
 
 def _long_history(versions: int, pinned: int | None = None) -> Call:
