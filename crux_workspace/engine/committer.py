@@ -181,6 +181,7 @@ class _Attempts(Generic[_T]):
         "ports",
         "sent",
         "since",
+        "smaller",
         "swept",
         "unknown",
     )
@@ -382,7 +383,8 @@ class _Attempts(Generic[_T]):
             built.batch.puts.append(Put(op_key(call.idempotency_key), encode(op)))
         if built.turns and self.smaller is None:
             raise _Turn(built.turns)
-        add_smaller(built.batch, self.smaller or ())
+        if self.smaller:
+            add_smaller(built.batch, self.smaller)
         self.check_uploads(built.batch)
         return built
 
