@@ -14,7 +14,6 @@ import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -22,57 +21,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.floor import BODY, RawFloor
+from benchmarks.floor import RawFloor
+from benchmarks.growth import Scale, measure_growth
 from benchmarks.rows import ABSOLUTE, GROWTH, PAIRED
-from crux_workspace import Workspace, __version__, open_workspace
+from benchmarks.slices import filled, paired, url_of
+from crux_workspace import __version__
 
 RESULTS = Path(__file__).with_name("results")
 
-Slice = Callable[[], Awaitable[float]]
 
-
-async def paired(first: Slice, second: Slice, pairs: int) -> dict[str, float]:
-    """Return medians in µs and the median ratio second : first with its quartiles."""
-    firsts, seconds, ratios = [], [], []
-    for turn in range(pairs):
-        if turn % 2:
-            b, a = await second(), await first()
-        else:
-            a, b = await first(), await second()
-        firsts.append(a)
-        seconds.append(b)
-        ratios.append(b / a)
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    return {
-        "base_us": statistics.median(firsts) * 1e6,
-        "ours_us": statistics.median(seconds) * 1e6,
-        "ratio": middle,
-        "low": low,
-        "high": high,
-    }
-
-
-def url_of(folder: Path, name: str, durability: str) -> str:
-    """Return where a workspace of this run is."""
-    return f"sqlite:///{folder}/{name}.db?durability={durability}"
-
-
-async def filled(
-    folder: Path, name: str, files: int, durability: str, stack: AsyncExitStack
-) -> Workspace:
-    """Open a workspace with 50 hot files among `files` others."""
-    url = url_of(folder, name, durability)
-    ws = await stack.enter_async_context(open_workspace(url))
-    for number in range(50):
-        await ws.write(f"/workspace/hot/f{number}.md", BODY)
-    for start in range(0, files, 500):
-        async with ws.transaction() as tx:
-            for number in range(start, min(files, start + 500)):
-                await tx.write(f"/workspace/b{number % 300}/f{number}.md", BODY)
-    return ws
-
-
-async def measure(pairs: int, large: int) -> list[dict[str, object]]:
+async def measure(pairs: int, scale: Scale) -> list[dict[str, object]]:
     """Measure every row."""
     found: list[dict[str, object]] = []
     async with AsyncExitStack() as stack:
@@ -90,17 +48,22 @@ async def measure(pairs: int, large: int) -> list[dict[str, object]]:
                         {"row": f"{row.name} ({durability})", "at_most": row.at_most, **figures}
                     )
         small = await filled(folder, "small", 100, "normal", stack)
-        big = await filled(folder, "big", large, "normal", stack)
+        big = await filled(folder, "big", scale.files, "normal", stack)
         for growth in GROWTH:
             figures = await paired(partial(growth.ours, small), partial(growth.ours, big), pairs)
             found.append(
-                {"row": f"{growth.name}: {large} files / 100", "at_most": growth.at_most, **figures}
+                {
+                    "row": f"{growth.name}: {scale.files} files / 100",
+                    "at_most": growth.at_most,
+                    **figures,
+                }
             )
         for absolute in ABSOLUTE:
             ms = statistics.median(
                 [await absolute.ours(small, url_of(folder, "small", "normal")) for _ in range(3)]
             )
             found.append({"row": absolute.name, "at_most_ms": absolute.at_most_ms, "ms": ms})
+        found += await measure_growth(folder, small, big, pairs, scale)
     return found
 
 
@@ -125,6 +88,9 @@ def show(rows: list[dict[str, object]]) -> None:
         if "ms" in row:
             over = row["ms"] > row["at_most_ms"]  # type: ignore[operator]
             cells = [str(row["row"]), "", f"{row['ms']:.2f} ms", "", f"{row['at_most_ms']} ms"]
+        elif "share" in row:
+            over = row["share"] > row["at_most"]  # type: ignore[operator]
+            cells = [str(row["row"]), "", f"{row['share']:.2%}", "", f"{row['at_most']:.0%}"]
         else:
             over = row["ratio"] > row["at_most"]  # type: ignore[operator]
             ratio = f"{row['ratio']:.2f} [{row['low']:.2f}-{row['high']:.2f}]"
@@ -148,7 +114,8 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=100_000, help="files of the large namespace")
     parser.add_argument("--save", action="store_true", help="write benchmarks/results/<time>.json")
     given = parser.parse_args()
-    rows = asyncio.run(measure(3 if given.quick else 15, 2_000 if given.quick else given.large))
+    scale = Scale.quick() if given.quick else Scale(files=given.large)
+    rows = asyncio.run(measure(3 if given.quick else 15, scale))
     show(rows)
     if given.save:
         RESULTS.mkdir(exist_ok=True)

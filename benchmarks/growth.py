@@ -1,0 +1,238 @@
+"""What long histories, many files and many namespaces cost, beside the same work where there is little of them."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from benchmarks.floor import BODY
+from benchmarks.slices import Slice, fill, opened, paired, url_of
+from benchmarks.verbs import ON_A_FILE, ON_HOT_FILES, timed
+from crux_workspace import Workspace, open_workspace
+
+__all__ = ["Scale", "measure_growth"]
+
+Row = dict[str, object]
+_HOT = [f"/workspace/hot/f{number}.md" for number in range(50)]
+_DEEP = "/workspace/hot/deep.md"
+_LINE = "{0:05d} of the lines of a long text, of which every version changes one in a hundred"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is large."""
+
+    files: int = 100_000
+    versions: int = 10_000
+    namespaces: int = 10_000
+    long_history: int = 1_000
+    grepped: int = 2_000
+    database_bytes: int = 1 << 30
+    calls: int = 30
+
+    @classmethod
+    def quick(cls, files: int = 2_000) -> Scale:
+        """Enough to see that everything runs."""
+        return cls(files, 300, 150, 80, 200, 1 << 22, 5)
+
+
+async def measure_growth(
+    folder: Path, small: Workspace, large: Workspace, pairs: int, scale: Scale
+) -> list[Row]:
+    """Measure all rows; `small` has 100 files and `large` as many as the scale says, each with the same hot ones."""
+    rows: list[Row] = []
+    async with AsyncExitStack() as stack:
+        for name, act in ON_HOT_FILES.items():
+            slices = timed(act, _HOT, scale.calls)
+            figures = await paired(partial(slices, small), partial(slices, large), pairs)
+            rows.append({"row": f"{name}: {scale.files} files / 100", "at_most": 1.3, **figures})
+        rows += await _versions(folder, pairs, scale, stack)
+        rows += await _namespaces(folder, pairs, scale, stack)
+        rows += await _lists(folder, large, pairs, scale, stack)
+        rows.append(await _grep(folder, pairs, scale, stack))
+        rows += await _long_history(folder, scale, stack)
+    rows.append(await _opening(folder, scale))
+    rows.append(_importing())
+    return rows
+
+
+async def _versions(folder: Path, pairs: int, scale: Scale, stack: AsyncExitStack) -> list[Row]:
+    """Compare a file of many versions with one of a hundred."""
+    made = []
+    for versions in (100, scale.versions):
+        ws = await opened(folder, f"versions{versions}", stack)
+        for _ in range(versions):
+            await ws.write(_DEEP, BODY)
+        made.append(ws)
+    rows = []
+    for name, act in ON_A_FILE.items():
+        slices = timed(act, [_DEEP], scale.calls)
+        figures = await paired(partial(slices, made[0]), partial(slices, made[1]), pairs)
+        row = f"{name}: {scale.versions} versions / 100"
+        rows.append({"row": row, "at_most": 1.3, **figures})
+    return rows
+
+
+async def _namespaces(folder: Path, pairs: int, scale: Scale, stack: AsyncExitStack) -> list[Row]:
+    """Compare a namespace among many with one among a hundred."""
+    made = []
+    for number in (100, scale.namespaces):
+        ws = await opened(folder, f"namespaces{number}", stack)
+        tasks = [
+            ws.for_namespace(f"n{n:05d}").write("/workspace/hot/f0.md", BODY) for n in range(number)
+        ]
+        for start in range(0, number, 500):
+            await asyncio.gather(*tasks[start : start + 500])
+        made.append(ws.for_namespace("n00050"))
+    rows = []
+    acts = {name: ON_HOT_FILES[name] for name in ("read", "stat", "write", "history, a page of 20")}
+    acts["namespaces, a page of 20"] = lambda ws, path: ws.namespaces(limit=20)
+    for name, act in acts.items():
+        slices = timed(act, ["/workspace/hot/f0.md"], scale.calls)
+        figures = await paired(partial(slices, made[0]), partial(slices, made[1]), pairs)
+        row = f"{name}: {scale.namespaces} namespaces / 100"
+        rows.append({"row": row, "at_most": 1.3, **figures})
+    return rows
+
+
+def _list_all(ws: Workspace, path: str, entries: int) -> Slice:
+    async def slice_of() -> float:
+        began = time.perf_counter()
+        for _ in range(5):
+            assert len((await ws.list(path)).entries) == entries
+        return (time.perf_counter() - began) / 5
+
+    return slice_of
+
+
+async def _lists(
+    folder: Path, large: Workspace, pairs: int, scale: Scale, stack: AsyncExitStack
+) -> list[Row]:
+    """List a directory among many files, and one of directories that have many files each."""
+    flat = [f"/workspace/flat/f{number:03d}.md" for number in range(100)]
+    directories = max(10, scale.files // 100)
+    alone = await opened(folder, "lists", stack)
+    wide = await opened(folder, "wide", stack)
+    for ws in (alone, large):
+        await fill(ws, flat)
+    await fill(alone, [f"/workspace/dirs/d{number:04d}/f.md" for number in range(directories)])
+    deep = [f"/workspace/dirs/d{n:04d}/f{k:02d}.md" for n in range(directories) for k in range(100)]
+    await fill(wide, deep)
+    rows: list[Row] = []
+    for name, path, entries, ws in (
+        (f"list 100 entries: {scale.files} files / alone", "/workspace/flat", 100, large),
+        (
+            f"list {directories} directories: of 100 files / of 1",
+            "/workspace/dirs",
+            directories,
+            wide,
+        ),
+    ):
+        figures = await paired(_list_all(alone, path, entries), _list_all(ws, path, entries), pairs)
+        rows.append({"row": name, "at_most": 1.3, **figures})
+        ms = figures["ours_us"] / 1e3
+        rows.append({"row": name.split(":")[0] + ", in ms", "at_most_ms": 4.0, "ms": ms})
+    return rows
+
+
+_SCAN = (
+    "select r.key, b.data from records r join bodies b on b.id = r.body_id "
+    "where r.key >= 'head' and r.key < 'heae' and instr(b.data, ?)"
+)
+
+
+async def _grep(folder: Path, pairs: int, scale: Scale, stack: AsyncExitStack) -> Row:
+    """Search small files for a word that a hundredth of them hold, beside a raw scan of the very rows."""
+    ws = await opened(folder, "grep", stack)
+    hits = {f"/workspace/g/f{number:04d}.md" for number in range(0, scale.grepped, 100)}
+    misses = [f"/workspace/g/f{number:04d}.md" for number in range(scale.grepped)]
+    await fill(ws, [path for path in misses if path not in hits])
+    await fill(ws, sorted(hits), BODY[:500] + "needle" + BODY[506:])
+    raw = stack.enter_context(closing(sqlite3.connect(folder / "grep.db", check_same_thread=False)))
+
+    async def floor() -> float:
+        began = time.perf_counter()
+        for _ in range(5):
+            found = await asyncio.to_thread(lambda: raw.execute(_SCAN, (b"needle",)).fetchall())
+            assert len(found) == len(hits)
+        return (time.perf_counter() - began) / 5
+
+    async def ours() -> float:
+        began = time.perf_counter()
+        for _ in range(5):
+            found = await ws.grep("needle", path="/workspace/g")
+            assert len(found.matches) == len(hits)
+        return (time.perf_counter() - began) / 5
+
+    figures = await paired(floor, ours, pairs)
+    name = f"literal grep, {scale.grepped} files, {len(hits)} hits / raw scan with instr"
+    return {"row": name, "at_most": 1.0, **figures}
+
+
+async def _long_history(folder: Path, scale: Scale, stack: AsyncExitStack) -> list[Row]:
+    """Keep versions of a text of 100 KB that change one line in a hundred; read each of them."""
+    ws = await opened(folder, "history", stack, inline=200_000)
+    lines = [_LINE.format(number) for number in range(1_200)]
+    full = 0
+    for version in range(scale.long_history):
+        for line in range(version % 100, len(lines), 100):
+            lines[line] = _LINE.format((version + 1) * 7919 + line * 104_729)
+        text = "\n".join(lines)
+        full += len(text)
+        await ws.write(_DEEP, text)
+    with closing(sqlite3.connect(folder / "history.db")) as raw:
+        (kept,) = raw.execute(
+            "select sum(length(r.value) + coalesce(length(b.data), 0)) from records r "
+            "left join bodies b on b.id = r.body_id where r.key >= 'state' and r.key < 'statf'"
+        ).fetchone()
+    worst = 0.0
+    for version in range(1, scale.long_history + 1):
+        began = time.perf_counter()
+        await ws.read(_DEEP, version=version)
+        worst = max(worst, time.perf_counter() - began)
+    name = f"{scale.long_history} versions of 100 KB, 1 % edits"
+    return [
+        {"row": f"{name}: kept / full copies", "at_most": 0.10, "share": kept / full},
+        {"row": f"{name}: slowest read of a version", "at_most_ms": 10.0, "ms": worst * 1e3},
+    ]
+
+
+async def _opening(folder: Path, scale: Scale) -> Row:
+    """Open a large database, look at one file, and close it."""
+    url = url_of(folder, "opening", "normal")
+    body = BODY * 62
+    async with open_workspace(url) as ws:
+        await fill(
+            ws,
+            [f"/workspace/f{number}.md" for number in range(scale.database_bytes // len(body))],
+            body,
+        )
+    took = []
+    for _ in range(5):
+        began = time.perf_counter()
+        async with open_workspace(url) as ws:
+            await ws.stat("/workspace/f1.md")
+            took.append((time.perf_counter() - began) * 1e3)
+    name = f"open a database of {scale.database_bytes >> 20} MiB and look at a file"
+    return {"row": name, "at_most_ms": 50.0, "ms": statistics.median(took)}
+
+
+def _importing() -> Row:
+    """Import the library in a fresh interpreter, beside one that imports nothing."""
+
+    def took(code: str) -> float:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - our own two texts
+        return (time.perf_counter() - began) * 1e3
+
+    more = [took("import crux_workspace") - took("pass") for _ in range(7)]
+    name = "import crux_workspace, over bare python"
+    return {"row": name, "at_most_ms": 100.0, "ms": statistics.median(more)}
