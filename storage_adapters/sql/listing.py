@@ -17,6 +17,7 @@ from storage_adapters.sql.reading import FIRST_BEHIND, Query, Row, get_many
 __all__ = ["list_children"]
 
 _FIRST_ROWS = 32
+_FIRST_ROWS_BEHIND_A_FOLDER = 8
 _MOST_ROWS = 512
 
 
@@ -82,7 +83,9 @@ def _collect(
     children: _Children, partition: str, span: tuple[str, str | bytes], reverse: bool, bodies: bool
 ) -> Query[None]:
     low, high = span
-    wanted = _FIRST_ROWS
+    # A page that follows a folder mostly goes on with folders like it.
+    behind_a_folder = low.endswith(prefix_end(children.delimiter) or children.delimiter)
+    wanted = _FIRST_ROWS_BEHIND_A_FOLDER if behind_a_folder else _FIRST_ROWS
     text = statements.page(bodies=bodies, contains=False, reverse=reverse)
     seekable = not reverse and prefix_end(children.delimiter) is not None
     while not children.full:

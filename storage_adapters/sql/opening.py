@@ -24,6 +24,8 @@ __all__ = [
 Durability = Literal["full", "normal"]
 
 BUSY_TIMEOUT_S = 30.0
+_READER_CACHE_KIB = 16_384
+"""Pages that reads in place keep: listing a thousand folders comes by as many leaves, more than the 2 MB that SQLite keeps by itself."""
 _CHECKPOINT_PAGES = 4000
 _LARGEST_IDLE_WAL_BYTES = 64 << 20
 _CACHED_STATEMENTS = 256
@@ -78,6 +80,7 @@ def open_connections(path: Path, *, durability: Durability, create: bool) -> Con
         reader = connect(path, "rw", timeout_s=0)
         opened.append(reader)
         reader.execute("pragma query_only = 1")
+        reader.execute(f"pragma cache_size = -{_READER_CACHE_KIB}")
     except BaseException:
         for connection in opened:
             connection.close()
