@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import msgspec
 
@@ -80,7 +79,7 @@ def _decoded(state: PastState, chain: list[PastState]) -> PastState:
     except ValueError as error:
         raise _damaged(state, "its bytes are not what was written") from error
     plain = msgspec.structs.replace(state.state, enc=None, base=None)
-    return _checked(replace(state, state=plain, body=data), data)
+    return _checked(msgspec.structs.replace(state, state=plain, body=data), data)
 
 
 def _checked(state: PastState, data: bytes) -> PastState:
