@@ -36,6 +36,10 @@ _UPSERT = (
 )
 _OLD = "select key, revision, value, body from records where part = 1 and key in (?, 'meta')"
 _POINT = "select revision, value, body from records where part = 1 and key = ?"
+_SCAN = (
+    "select key, revision, value, body from records where part = 1 and key >= 'head' and key < 'heae' "
+    "and instr(body, ?) > 0 order by key"
+)
 
 
 class RawFloor:
@@ -127,6 +131,24 @@ class RawFloor:
         began = time.perf_counter()
         await asyncio.gather(*(client() for _ in range(clients)))
         return (time.perf_counter() - began) / (clients * each)
+
+    def hold(self, bodies: dict[str, str]) -> None:
+        """Store heads with their bodies, as `searches` scans them."""
+        rows = [(f"head{path}", 1, _HEAD, body.encode()) for path, body in bodies.items()]
+        self._connection.execute("begin immediate")
+        self._connection.executemany(_UPSERT, rows)
+        self._connection.execute("commit")
+
+    async def searches(self, word: str, hits: int, repeats: int) -> float:
+        """Return seconds per scan of all heads for those whose body holds a word, through one hop."""
+
+        def search() -> list[object]:
+            return self._connection.execute(_SCAN, (word.encode(),)).fetchall()
+
+        began = time.perf_counter()
+        for _ in range(repeats):
+            assert len(await self._hop(search)) == hits
+        return (time.perf_counter() - began) / repeats
 
     async def selects(self, count: int) -> float:
         """Return seconds per point select through one hop."""

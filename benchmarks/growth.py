@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.floor import BODY
+from benchmarks.floor import BODY, RawFloor
 from benchmarks.slices import Slice, fill, opened, paired, url_of
 from benchmarks.verbs import ON_A_FILE, ON_HOT_FILES, timed
 from crux_workspace import Workspace, open_workspace
@@ -143,37 +143,30 @@ async def _lists(
     return rows
 
 
-_SCAN = (
-    "select r.key, b.data from records r join bodies b on b.id = r.body_id "
-    "where r.key >= 'head' and r.key < 'heae' and instr(b.data, ?)"
-)
-
-
 async def _grep(folder: Path, pairs: int, scale: Scale, stack: AsyncExitStack) -> Row:
-    """Search small files for a word that a hundredth of them hold, beside a raw scan of the very rows."""
+    """Search small files for a word that a hundredth of them hold, beside a raw scan of as many rows."""
     ws = await opened(folder, "grep", stack)
-    hits = {f"/workspace/g/f{number:04d}.md" for number in range(0, scale.grepped, 100)}
-    misses = [f"/workspace/g/f{number:04d}.md" for number in range(scale.grepped)]
-    await fill(ws, [path for path in misses if path not in hits])
-    await fill(ws, sorted(hits), BODY[:500] + "needle" + BODY[506:])
-    raw = stack.enter_context(closing(sqlite3.connect(folder / "grep.db", check_same_thread=False)))
-
-    async def floor() -> float:
-        began = time.perf_counter()
-        for _ in range(5):
-            found = await asyncio.to_thread(lambda: raw.execute(_SCAN, (b"needle",)).fetchall())
-            assert len(found) == len(hits)
-        return (time.perf_counter() - began) / 5
+    paths = [f"/workspace/g/f{number:04d}.md" for number in range(scale.grepped)]
+    bodies = dict.fromkeys(paths, BODY)
+    bodies |= dict.fromkeys(paths[::100], BODY[:500] + "needle" + BODY[506:])
+    hits = len(paths[::100])
+    for body in set(bodies.values()):
+        await fill(ws, [path for path in paths if bodies[path] == body], body)
+    place = folder / "grep-floor"
+    place.mkdir()
+    raw = RawFloor(place, synchronous="normal")
+    stack.callback(raw.close)
+    raw.hold(bodies)
 
     async def ours() -> float:
         began = time.perf_counter()
         for _ in range(5):
             found = await ws.grep("needle", path="/workspace/g")
-            assert len(found.matches) == len(hits)
+            assert len(found.matches) == hits
         return (time.perf_counter() - began) / 5
 
-    figures = await paired(floor, ours, pairs)
-    name = f"literal grep, {scale.grepped} files, {len(hits)} hits / raw scan with instr"
+    figures = await paired(lambda: raw.searches("needle", hits, 5), ours, pairs)
+    name = f"literal grep, {scale.grepped} files, {hits} hits / raw scan with instr"
     return {"row": name, "at_most": 1.0, **figures}
 
 
