@@ -73,7 +73,7 @@ def can_shrink(state: State) -> bool:
 
 
 async def shrink_ended(reader: Reader, ended: Iterable[Entry]) -> list[Smaller]:
-    """Write the versions smaller that ended since the last turn of some files; damage in one is not this call's business."""
+    """Write the versions smaller that ended since the last turn of some files; what fails here is left to gc."""
     found: list[Smaller] = []
     for entry in list(ended)[:_MOST_FILES]:
         version = entry.version

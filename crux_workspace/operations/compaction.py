@@ -13,7 +13,7 @@ from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.keys import HEAD_PREFIX, STATE_PREFIX
 from crux_workspace.engine.shrinking import Smaller, can_shrink, shrink
 from crux_workspace.engine.tree import LiveTree, scan_range
-from crux_workspace.errors import StorageError
+from crux_workspace.errors import ErrorCode, StorageError
 from crux_workspace.operations.space import Options, Space
 
 __all__ = ["shrink_histories"]
@@ -50,7 +50,9 @@ async def shrink_histories(space: Space) -> None:
                 smaller = await shrink(
                     space.ports.reader, history.file_id, versions=versions, keep=keep
                 )
-            except StorageError:
+            except StorageError as error:
+                if error.code != ErrorCode.RECORD_CORRUPT:
+                    raise
                 continue
             if smaller:
                 await _write(space, smaller)
