@@ -113,14 +113,17 @@ def main() -> None:
     )
     parser.add_argument("--large", type=int, default=100_000, help="files of the large namespace")
     parser.add_argument("--save", action="store_true", help="write benchmarks/results/<time>.json")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     given = parser.parse_args()
     scale = Scale.quick() if given.quick else Scale(files=given.large)
     rows = asyncio.run(measure(3 if given.quick else 15, scale))
     show(rows)
+    described = machine()
+    targets = [] if given.json is None else [given.json]
     if given.save:
         RESULTS.mkdir(exist_ok=True)
-        described = machine()
-        target = RESULTS / f"{str(described['at']).replace(':', '')}.json"
+        targets.append(RESULTS / f"{str(described['at']).replace(':', '')}.json")
+    for target in targets:
         target.write_text(json.dumps({"machine": described, "rows": rows}, indent=1) + "\n")
         Console().print(f"saved {target.name}")
 

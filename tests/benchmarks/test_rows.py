@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.__main__ import measure, show
+from benchmarks.compare import changes
 from benchmarks.growth import Scale
 from benchmarks.rows import ABSOLUTE, GROWTH, PAIRED
 
@@ -16,3 +17,9 @@ async def test_every_row_gives_a_figure() -> None:
         assert isinstance(row.get("ratio", row.get("ms", row.get("share"))), float)
         assert "at_most" in row or "at_most_ms" in row
     show(rows)
+
+
+def test_a_comparison_takes_medians_of_the_rows_that_both_have() -> None:
+    old = [{"write": 2.0, "read": 0.5}, {"write": 3.0, "read": 0.5}, {"write": 9.0, "read": 0.5}]
+    new = [{"write": 1.5, "list": 1.0}, {"write": 1.5, "list": 1.0}, {"write": 1.2, "list": 1.0}]
+    assert changes(old, new) == [("write", 3.0, 1.5, 0.5)]
