@@ -12,7 +12,7 @@ from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit
 from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.paths import check_namespace, normalise_directory_hint, normalise_file
-from crux_workspace.operations import purging, relocating, writing
+from crux_workspace.operations import editing, purging, relocating, writing
 from crux_workspace.operations.relocating import Places
 from crux_workspace.operations.space import IfVersion, Options, Space
 
@@ -138,7 +138,7 @@ class WriteMethods(ReadMethods):
         """
 
         def call(space: Space) -> Awaitable[WorkspaceFile]:
-            return writing.edit(
+            return editing.edit(
                 space,
                 writable_file(space, path),
                 _edits(find, replace, occurrence, replace_all, edits),
@@ -187,7 +187,7 @@ class WriteMethods(ReadMethods):
         """
 
         def call(space: Space) -> Awaitable[WorkspaceFile]:
-            return writing.append(
+            return editing.append(
                 space,
                 writable_file(space, path),
                 text,

@@ -9,7 +9,6 @@ from typing import Any, cast
 from crux_workspace.engine.codec import Attributes
 from crux_workspace.engine.content import (
     content_value,
-    corrupt,
     json_of,
     load_text,
     stored,
@@ -17,6 +16,7 @@ from crux_workspace.engine.content import (
 )
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.expiry import expired_files
+from crux_workspace.engine.parts import corrupt
 from crux_workspace.engine.reads import TreeReads, VersionedReads
 from crux_workspace.errors import (
     BinaryContentError,

@@ -66,7 +66,11 @@ class Layout:
             }.items()
             if number
         }
-        held = Counter(one["a"] for one in heads + whole if "a" in one)
+        held = Counter(
+            ref
+            for one in heads + whole
+            for ref in ([one["a"]] if "a" in one else [part[0] for part in one.get("ps", [])])
+        )
         assert {ref: asset["n"] for (ref,), asset in self.of("asset").items()} == held
 
     def places(self) -> None:
