@@ -30,7 +30,7 @@ from crux_workspace.operations.compaction import shrink_histories
 from crux_workspace.operations.purging import PurgeJob, finish_purge
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Options, Space
-from crux_workspace.storage.assets import AssetInfo, AssetStore
+from crux_workspace.storage.assets import AbortsStaleUploads, AssetInfo, AssetStore
 from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.layout import (
     FIELD_END,
@@ -226,6 +226,8 @@ async def _sweep_orphans(space: Space, found: _Found, *, dry_run: bool) -> None:
     orphans = await _orphans(space, ports.assets, horizon)
     found.assets += len(orphans)
     found.bytes += sum(orphan.size for orphan in orphans)
+    if not dry_run:
+        await _abort_stale_uploads(ports.assets, ports.retention.asset_grace_ms)
     if dry_run or not orphans:
         return
     [meta] = await ports.reader.get_many([META_KEY], bodies=False)
@@ -233,6 +235,18 @@ async def _sweep_orphans(space: Space, found: _Found, *, dry_run: bool) -> None:
         await _move_horizon(space, horizon)
     for orphan in await _orphans(space, ports.assets, horizon):
         await _delete(ports.assets, orphan.ref)
+
+
+async def _abort_stale_uploads(assets: AssetStore, grace_ms: int) -> None:
+    """Remove what is left of uploads whose process died before they were whole."""
+    if not isinstance(assets, AbortsStaleUploads):
+        return
+    try:
+        await assets.abort_stale_uploads(older_than_ms=grace_ms)
+    except WorkspaceError:
+        raise
+    except Exception as error:
+        raise unavailable("asset store", error) from error
 
 
 async def _orphans(space: Space, assets: AssetStore, horizon: int) -> list[AssetInfo]:

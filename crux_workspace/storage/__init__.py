@@ -1,6 +1,7 @@
 """Contracts that stores implement, and the in-memory reference stores."""
 
 from crux_workspace.storage.assets import (
+    AbortsStaleUploads,
     AssetInfo,
     AssetNotFound,
     AssetPage,
@@ -32,6 +33,7 @@ from crux_workspace.storage.records import (
 )
 
 __all__ = [
+    "AbortsStaleUploads",
     "AssetInfo",
     "AssetNotFound",
     "AssetPage",

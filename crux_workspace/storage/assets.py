@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 __all__ = [
+    "AbortsStaleUploads",
     "AssetInfo",
     "AssetNotFound",
     "AssetPage",
@@ -68,6 +69,19 @@ class AssetPage:
 
     assets: list[AssetInfo]
     next: str | None = None
+
+
+@runtime_checkable
+class AbortsStaleUploads(Protocol):
+    """What an asset store has as well whose uploads leave something behind when their process dies."""
+
+    async def abort_stale_uploads(self, *, older_than_ms: int) -> int:
+        """Remove what is left of uploads that nobody goes on with; return how many.
+
+        Args:
+            older_than_ms: An upload of which it is not known whether its process is dead goes when nothing came for so long.
+        """
+        ...
 
 
 @runtime_checkable

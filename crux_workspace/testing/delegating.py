@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from crux_workspace.storage.assets import AssetPage, AssetStore, PutOptions, StoredAsset
+from crux_workspace.storage.assets import (
+    AbortsStaleUploads,
+    AssetPage,
+    AssetStore,
+    PutOptions,
+    StoredAsset,
+)
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.storage.records import (
     Batch,
@@ -169,6 +175,12 @@ class DelegatingAssetStore:
     async def list(self, prefix: str, *, after: str | None = None, limit: int) -> AssetPage:
         """See `AssetStore.list`."""
         return await self.inner.list(prefix, after=after, limit=limit)
+
+    async def abort_stale_uploads(self, *, older_than_ms: int) -> int:
+        """See `AbortsStaleUploads`; nothing to do where the inner store leaves nothing behind."""
+        if not isinstance(self.inner, AbortsStaleUploads):
+            return 0
+        return await self.inner.abort_stale_uploads(older_than_ms=older_than_ms)
 
     async def aclose(self) -> None:
         """See `AssetStore.aclose`."""

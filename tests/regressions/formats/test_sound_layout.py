@@ -132,7 +132,9 @@ class Layout:
                 assert "pu" not in place
             is_last = last[file_id, version] == start and current.get(file_id) != int(version)
             assert state.get("np", False) != is_last, "only the last state of a version is whole"
-            inline = is_last and state.get("op") != "delete" and "a" not in state and "ps" not in state
+            inline = (
+                is_last and state.get("op") != "delete" and "a" not in state and "ps" not in state
+            )
             assert (self.bodies["state", file_id, version, start] is not None) == inline
 
 
