@@ -1,7 +1,8 @@
 """Content in the asset store: one asset, or several one behind the other; read back in pieces and checked.
 
 Every part that is read from its first byte to its last is held against its own hash, wherever it lies in the content. A range that
-begins or ends within a part reads that piece of it only, unchecked, but for small parts: those are read whole.
+begins or ends within a part reads that piece of it only, unchecked, but for small parts: those are always read whole, and checked
+before anything of them is given.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ async def stream_parts(
     for part in of.pieces():
         first, last = max(offset - start, 0), min(end - start, part.size)
         start += part.size
-        if first < last or part.size == of.size == 0:
+        if first < last:
             async with aclosing(_piece(ports, path, part, first, last)) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -139,10 +140,10 @@ async def _piece(
     ports: EnginePorts, path: str, part: Part, first: int, last: int
 ) -> AsyncGenerator[bytes, None]:
     """Iterate over bytes `first` to `last` of one part."""
-    whole = (first, last) == (0, part.size)
-    if not whole and part.size <= _SMALL:
+    if part.size <= _SMALL:
         yield (await _whole_part(ports, path, part))[first:last]
         return
+    whole = (first, last) == (0, part.size)
     hasher = hashlib.sha256()
     length = None if whole else last - first
     got = 0

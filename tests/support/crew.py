@@ -107,7 +107,8 @@ async def check_file(path: Path, namespace: str = "default") -> Records:
         (astray,) = connection.execute(
             "select (select count(*) from bodies where id not in "
             "(select body_id from records where body_id is not null)) + "
-            "(select count(*) from records where body_id not in (select id from bodies))"
+            "(select count(*) from records "
+            "where body_id is not null and body_id not in (select id from bodies))"
         ).fetchone()
         assert astray == 0
     storage: Storage
