@@ -87,7 +87,7 @@ def show(rows: list[dict[str, object]]) -> None:
     for row in rows:
         if "ms" in row:
             over = row["ms"] > row["at_most_ms"]  # type: ignore[operator]
-            cells = [str(row["row"]), "", f"{row['ms']:.2f} ms", "", f"{row['at_most_ms']} ms"]
+            cells = [str(row["row"]), "", f"{row['ms']:.3f} ms", "", f"{row['at_most_ms']} ms"]
         elif "share" in row:
             over = row["share"] > row["at_most"]  # type: ignore[operator]
             cells = [str(row["row"]), "", f"{row['share']:.2%}", "", f"{row['at_most']:.0%}"]
