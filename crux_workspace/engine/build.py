@@ -362,6 +362,8 @@ class _Builder:
 
     def share(self, content: NewContent) -> None:
         """Count the references of a new version to its assets."""
+        if content.body is not None:
+            return
         own = {upload.ref: upload for upload in content.uploads}
         for ref in content.refs:
             upload = own.get(ref)
