@@ -10,6 +10,8 @@ import pytest
 
 from crux_workspace import ContentOptions, Retention, Workspace, workspace
 from crux_workspace.engine import measuring
+from crux_workspace.engine.entry import Entry
+from crux_workspace.engine.keys import head_key
 from crux_workspace.storage import MemoryAssetStore, MemoryRecordStore, PutOptions, StoredAsset
 from crux_workspace.storage.layout import partition_name
 from crux_workspace.testing import FixedClock
@@ -102,11 +104,9 @@ class Heavy:
 
     async def refs(self, path: str) -> tuple[str, ...]:
         """Return the assets that hold a file's newest content, in order."""
-        from crux_workspace.engine.entry import Entry
-
-        entries = [Entry.of(record) for record in (await self.check()).of("head")]
-        [entry] = [entry for entry in entries if entry.path == path]
-        return entry.head.refs
+        [record] = await self.records.get_many(partition_name("w", "n"), [head_key(path)])
+        assert record is not None
+        return Entry.of(record).head.refs
 
 
 @pytest.fixture
