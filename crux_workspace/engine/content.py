@@ -276,7 +276,7 @@ async def _stream(
     head = bytearray()
     small = ports.content.inline_text_below_bytes
     async for chunk in chunks:
-        measure.add(chunk)
+        await _measured(measure, chunk)
         head += chunk
         if encoding is None or len(head) > small:
             break
@@ -292,7 +292,7 @@ async def _stream(
         yield bytes(head)
         try:
             async for chunk in chunks:
-                measure.add(chunk)
+                await _measured(measure, chunk)
                 yield chunk
             measure.finish()
         except Exception as error:
@@ -308,6 +308,11 @@ async def _stream(
     content = measure.content()
     _placed_in(content, upload)
     return Prepared(content)
+
+
+async def _measured(measure: Measure, chunk: bytes) -> None:
+    """Measure a chunk, which may be as large as its giver likes."""
+    await off_loop(len(chunk), lambda: measure.add(chunk))
 
 
 # -- assets

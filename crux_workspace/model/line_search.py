@@ -90,9 +90,9 @@ class LineSearch:
         in_line = 0 if self._long is None else len(self._long.found)
         if len(self._found) + in_line < self._limit:
             return False
-        return self._context == 0 or (
-            self._long is None and len(self._found[-1].after) == self._context
-        )
+        if self._context == 0 or self._limit == 0:
+            return True
+        return self._long is None and len(self._found[-1].after) == self._context
 
     def feed(self, piece: str) -> None:
         """Take the next piece of the text, of any length."""

@@ -63,19 +63,15 @@ async def grep(
     async for entry in _scope(space, reads, compiled, path, directory=directory):
         if entry.head.kind == "b":
             continue
-        if entry.head.kind == "t" and not entry.head.is_inline:
+        if entry.head.kind == "t" and entry.head.size > _TURN_BYTES and not entry.head.is_inline:
             await flush()
-            found = await _search_stream(
-                space, compiled, entry, limit - len(matches), context_lines
-            )
-            matches.extend(found)
-            if len(matches) >= limit:
-                break
-            continue
-        batch.append((entry, await stored(space.ports, entry.path, entry.head, entry.body)))
-        waiting += entry.head.size
-        if waiting >= _TURN_BYTES:
-            await flush()
+            lacking = limit - len(matches)
+            matches += await _search_stream(space, compiled, entry, lacking, context_lines)
+        else:
+            batch.append((entry, await stored(space.ports, entry.path, entry.head, entry.body)))
+            waiting += entry.head.size
+            if waiting >= _TURN_BYTES:
+                await flush()
         if len(matches) >= limit:
             break
     await flush()
@@ -157,6 +153,8 @@ async def _search_stream(
     space: Space, query: Query, entry: Entry, limit: int, context_lines: int
 ) -> list[GrepMatch]:
     """Search a text in the asset store as it comes, in memory that does not grow with it."""
+    if limit == 0:
+        return []
     decoder = codecs.getincrementaldecoder("utf-8")()
     async with _stopping() as stop:
         search = LineSearch(

@@ -28,7 +28,7 @@ async def test_large_and_small_texts_give_their_matches_in_the_order_of_paths(
     for number in range(12):
         lines = [chance.choice(["needle", "hay", "a needle, a needle"]) for _ in range(3)]
         if number % 2:
-            lines += ["hay"] * 20_000 + ["needle at the end"]
+            lines += ["hay"] * 80_000 + ["needle at the end"]
         for each in (ws, inline):
             await each.write(f"/workspace/{number:02d}.txt", "\n".join(lines))
     for limit in (1, 5, 9, 100):
@@ -108,13 +108,13 @@ async def test_a_search_leaves_the_loop_its_turns_and_ends_when_nobody_waits(
 async def test_a_match_over_the_end_of_a_part_is_found(heavy: Heavy) -> None:
     ws = heavy.open()
     path = "/workspace/parts.txt"
-    await ws.write(path, "a first part that ends in nee")
+    await ws.write(path, "hay\n" * 100_000 + "a first part that ends in nee")
     await ws.append(path, "dle, é is cut no")
     await ws.append(path, "where\r")
     await ws.append(path, "\nnext")
     [match] = (await ws.grep("needle, é is cut nowhere", context_lines=1)).matches
     assert isinstance(match, GrepMatch)
-    assert (match.line, match.column, match.after) == (1, 27, ("next",))
+    assert (match.line, match.column, match.after) == (100_001, 27, ("next",))
     assert match.text.endswith("nowhere")
 
 

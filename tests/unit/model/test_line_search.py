@@ -109,6 +109,13 @@ def test_no_more_is_wanted_once_enough_was_found_with_what_follows_it() -> None:
     assert [line[0] for line in match.after] == ["1", "2"]
 
 
+def test_nothing_is_wanted_of_no_matches() -> None:
+    search = LineSearch(compile_query("x"), path="/p", limit=0, context_lines=1)
+    assert search.is_done
+    search.end()
+    assert search.matches == []
+
+
 def test_within_a_long_line_enough_is_enough() -> None:
     search = LineSearch(compile_query("x"), path="/p", limit=2)
     search.feed("x" * (2 << 20))
