@@ -164,9 +164,9 @@ async def _add_parts(ws: Workspace, namespace: str) -> None:
 
 
 async def _add_most_parts(ws: Workspace, namespace: str) -> None:
-    to = ws.for_namespace(namespace)
-    for n in range(MAX_PARTS - 1):
-        await to.append("/workspace/large.txt", f"{n}\n")
+    async with ws.transaction(namespace=namespace) as tx:
+        for n in range(MAX_PARTS - 1):
+            await tx.append("/workspace/large.txt", f"{n}\n")
 
 
 async def _append_unknown(ws: Workspace, namespace: str) -> Any:
