@@ -308,7 +308,7 @@ async def _of_state(
     """Return the file of an ended state, with its bytes from wherever the version keeps them."""
     for _ in range(2):
         content = state
-        if state.state.partial or (bodies and state.state.asset is None):
+        if state.state.partial or (bodies and state.state.is_inline):
             last = await last_state(reader, state.file_id, state.version, bodies=bodies)
             if last is None:
                 return None
