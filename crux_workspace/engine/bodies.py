@@ -28,7 +28,7 @@ async def readable(reader: Reader, state: PastState) -> PastState | None:
         StorageError: The body, or one that it is the difference from, is damaged or missing (``RECORD_CORRUPT``).
     """
     for _ in range(_TRIES):
-        if state.state.enc is None:
+        if state.state.enc is None or not state.state.is_inline:
             return state if state.body is None else _checked(state, state.body)
         chain = await _chain(reader, state)
         if chain is not None:
