@@ -158,10 +158,10 @@ async def _check_histories(reader: Reader, records: Records) -> None:
             base = states[state_key(state.file_id, *state.state.base)]
             assert state.version < base.version <= group_end(state.version)
             assert not base.state.partial
-            assert base.state.asset is None
-        if state.state.partial or state.state.asset is not None or state.is_tombstone:
+            assert base.state.is_inline
+        if state.state.partial or state.state.refs or state.is_tombstone:
             assert state.body is None
-            assert state.state.enc is None
+            assert state.state.enc in (None, IN_PARTS)
             continue
         plain = await readable(reader, state)
         assert plain is not None
