@@ -42,6 +42,11 @@ _BUNDLED = {
     _ASSETS: {
         "file": "storage_adapters.local_files:file_backend",
         "memory": "storage_adapters.registry:memory_assets_backend",
+        "s3": "storage_adapters.s3:s3_backend",
+        "obstore+s3": "storage_adapters.object_stores:obstore_backend",
+        "obstore+file": "storage_adapters.object_stores:obstore_backend",
+        "gs": "storage_adapters.object_stores:obstore_backend",
+        "az": "storage_adapters.object_stores:obstore_backend",
     },
 }
 
@@ -74,7 +79,8 @@ def open_storage(url: str, assets: str | None = None, *, create: bool = True) ->
     Args:
         url: Where the records live: ``memory://``, ``sqlite:///relative.db``, ``sqlite:////absolute.db``, with
             ``?durability=full|normal`` for SQLite.
-        assets: Where the assets live: ``file:///folder`` or ``memory://``. By default beside the records: for SQLite in a folder
+        assets: Where the assets live: ``file:///folder``, ``s3://bucket/prefix?endpoint_url=…``, ``gs://bucket/prefix``,
+            ``az://container/prefix`` or ``memory://``. By default beside the records: for SQLite in a folder
             named like the file with ``.assets`` behind it, created when the first asset is put.
         create: False refuses to create a database that is not there.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -13,6 +13,8 @@ __all__ = [
     "AssetPage",
     "AssetStore",
     "AssetTooLarge",
+    "DeletesMany",
+    "Presigns",
     "PutOptions",
     "StoredAsset",
 ]
@@ -123,4 +125,30 @@ class AssetStore(Protocol):
 
     async def aclose(self) -> None:
         """Release what this store opened; idempotent (A-024)."""
+        ...
+
+
+@runtime_checkable
+class DeletesMany(Protocol):
+    """An asset store may also delete many assets in few calls; collecting uses it where it is there."""
+
+    async def delete_many(self, refs: Sequence[str]) -> None:
+        """Delete the assets, absent ones too (A-025); when it fails, some of them may be left."""
+        ...
+
+
+@runtime_checkable
+class Presigns(Protocol):
+    """An asset store may also give out URLs that let others read one asset, without credentials, for a while."""
+
+    async def presign(
+        self, ref: str, *, expires_s: int = 3_600, filename: str | None = None
+    ) -> str:
+        """Return a URL whose GET gives the asset's bytes (A-060); whether the asset is there is not asked.
+
+        Args:
+            ref: A ref or URI of this store.
+            expires_s: How long it is valid.
+            filename: The name under which a browser saves it.
+        """
         ...

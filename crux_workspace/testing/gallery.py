@@ -65,6 +65,7 @@ BROKEN_ASSET_STORES: dict[type[AssetStore], str] = {
     assets.KeepsCancelledPuts: "A-016",
     assets.MissingIsKeyError: "A-020",
     assets.DeletesOnce: "A-021",
+    assets.DeletesAllButTheLast: "A-025",
     assets.SharesEqualBytes: "A-021",
     assets.StreamsInOnePiece: "A-030",
     assets.LengthIsTheEnd: "A-031",

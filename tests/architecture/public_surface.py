@@ -21,6 +21,8 @@ PUBLIC = (
     "crux_workspace.testing",
     "storage_adapters",
     "storage_adapters.local_files",
+    "storage_adapters.object_stores",
+    "storage_adapters.s3",
     "storage_adapters.sql",
 )
 """Modules whose ``__all__`` is public."""

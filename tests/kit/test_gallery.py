@@ -40,5 +40,7 @@ async def test_sound_stores_pass_the_same_checks() -> None:
     records = await check_record_store(
         MemoryRecordStore, only=set(BROKEN_RECORD_STORES.values()) - {"R-073", "R-122"}
     )
-    assets = await check_asset_store(MemoryAssetStore, only=set(BROKEN_ASSET_STORES.values()))
+    assets = await check_asset_store(
+        MemoryAssetStore, only=set(BROKEN_ASSET_STORES.values()) - {"A-025"}
+    )
     assert {o.status for o in (*records.outcomes, *assets.outcomes)} == {"passed"}
