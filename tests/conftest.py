@@ -48,14 +48,24 @@ def clock() -> FixedClock:
     return FixedClock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+_KINDS = ["memory", "sqlite"]
+if os.environ.get("CRUX_STORES") == "all":
+    _KINDS += ["journaled", "s3"]
+
+
+@pytest.fixture(params=_KINDS)
 async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
     """An empty storage, of each bundled kind in turn."""
     from crux_workspace.storage import memory_storage
     from storage_adapters import open_storage
+    from tests.support.adapted import journaled_storage, s3_storage
 
     if request.param == "memory":
         opened = memory_storage()
+    elif request.param == "journaled":
+        opened = journaled_storage()
+    elif request.param == "s3":
+        opened = await s3_storage()
     else:
         opened = await open_storage(f"sqlite:///{tmp_path}/work.db?durability=normal")
     yield opened

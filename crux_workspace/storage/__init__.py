@@ -15,6 +15,7 @@ from crux_workspace.storage.assets import (
 from crux_workspace.storage.bundle import OpenedRecords, Storage, memory_storage, storage
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
+from crux_workspace.storage.minimal import CreatingStore, JsonObject, MinimalPage, MinimalStore
 from crux_workspace.storage.records import (
     Batch,
     BatchTooLarge,
@@ -46,9 +47,13 @@ __all__ = [
     "CeilingExceeded",
     "Committed",
     "Contains",
+    "CreatingStore",
     "DeletesMany",
+    "JsonObject",
     "MemoryAssetStore",
     "MemoryRecordStore",
+    "MinimalPage",
+    "MinimalStore",
     "OpenedRecords",
     "OutcomeUnknown",
     "Page",

@@ -21,9 +21,16 @@ if TYPE_CHECKING:
     )
     from crux_workspace.testing.faults import FaultyAssetStore, FaultyRecordStore
     from crux_workspace.testing.machines import WorkspaceMachine
+    from crux_workspace.testing.minimal import MinimalStoreContract
+    from crux_workspace.testing.minimal_stores import MemoryMinimalStore, MemorySoleStore
     from crux_workspace.testing.model import ModelWorkspace
     from crux_workspace.testing.records import RecordStoreContract
-    from crux_workspace.testing.report import Report, check_asset_store, check_record_store
+    from crux_workspace.testing.report import (
+        Report,
+        check_asset_store,
+        check_minimal_store,
+        check_record_store,
+    )
     from crux_workspace.testing.workspace import WorkspaceContract, refused
 
 __all__ = [
@@ -38,6 +45,9 @@ __all__ = [
     "FixedClock",
     "Hooks",
     "LatencyRecordStore",
+    "MemoryMinimalStore",
+    "MemorySoleStore",
+    "MinimalStoreContract",
     "ModelWorkspace",
     "RecordStoreContract",
     "Report",
@@ -45,6 +55,7 @@ __all__ = [
     "WorkspaceContract",
     "WorkspaceMachine",
     "check_asset_store",
+    "check_minimal_store",
     "check_record_store",
     "refused",
 ]
@@ -61,6 +72,9 @@ _HOMES = {
     "FixedClock": "doubles",
     "Hooks": "checks",
     "LatencyRecordStore": "doubles",
+    "MemoryMinimalStore": "minimal_stores",
+    "MemorySoleStore": "minimal_stores",
+    "MinimalStoreContract": "minimal",
     "ModelWorkspace": "model",
     "RecordStoreContract": "records",
     "Report": "report",
@@ -68,6 +82,7 @@ _HOMES = {
     "WorkspaceContract": "workspace",
     "WorkspaceMachine": "machines",
     "check_asset_store": "report",
+    "check_minimal_store": "report",
     "check_record_store": "report",
     "refused": "workspace",
 }

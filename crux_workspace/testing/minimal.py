@@ -1,53 +1,40 @@
-"""A minimal store in memory: the contract in its plainest form, to build doubles on."""
+"""The conformance kit of the minimal store contract, as a pytest mixin.
+
+Example::
+
+    class TestMyStore(MinimalStoreContract):
+        @pytest.fixture
+        async def store(self):
+            yield MyStore(URL)
+"""
 
 from __future__ import annotations
 
-import json
+import pytest
 
-from crux_workspace.storage.minimal import JsonObject, MinimalPage
+from crux_workspace.storage.minimal import MinimalStore
+from crux_workspace.testing.checks import Check, Fresh, Hooks, NotApplicable
+from crux_workspace.testing.minimal_checks import MINIMAL_CHECKS
 
-__all__ = ["MemoryMinimalStore", "MemorySoleStore"]
-
-
-class MemorySoleStore:
-    """A minimal store without `create`, for one process and gone with it."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, str] = {}
-        """The JSON text of every object."""
-
-    async def get(self, key: str) -> JsonObject | None:
-        """See `MinimalStore.get`."""
-        text = self.held.get(key)
-        if text is None:
-            return None
-        value: JsonObject = json.loads(text)
-        return value
-
-    async def put(self, key: str, value: JsonObject) -> None:
-        """See `MinimalStore.put`."""
-        self.held[key] = json.dumps(value)
-
-    async def delete(self, key: str) -> None:
-        """See `MinimalStore.delete`."""
-        self.held.pop(key, None)
-
-    async def list(
-        self, prefix: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> MinimalPage:
-        """See `MinimalStore.list`."""
-        keys = sorted(k for k in self.held if k.startswith(prefix) and k > (cursor or ""))
-        page = keys if limit is None else keys[:limit]
-        entries = [(key, json.loads(self.held[key])) for key in page]
-        return MinimalPage(entries, page[-1] if len(page) < len(keys) else None)
+__all__ = ["MINIMAL_CHECKS", "MinimalStoreContract"]
 
 
-class MemoryMinimalStore(MemorySoleStore):
-    """A minimal store with an atomic `create`."""
+class MinimalStoreContract:
+    """Runs every check of `MINIMAL_CHECKS` on the fixture `store`.
 
-    async def create(self, key: str, value: JsonObject) -> bool:
-        """See `CreatingStore.create`."""
-        if key in self.held:
-            return False
-        await self.put(key, value)
-        return True
+    Checks use fresh keys, so the store may be shared. A class may add the coroutine ``another(store)`` as a method, which opens the
+    same data once more, as another process would: then the checks also look from there.
+    """
+
+    def hooks(self) -> Hooks[MinimalStore]:
+        """Return the hooks that this class has as methods."""
+        return Hooks.of(self)
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("check", list(MINIMAL_CHECKS), ids=lambda check: check.id)
+    async def test_check(self, check: Check[MinimalStore], store: MinimalStore) -> None:
+        """Hold the store to one promise."""
+        try:
+            await check.run(store, Fresh(self.hooks()))
+        except NotApplicable as exc:
+            pytest.skip(f"{check.id}: {exc}")

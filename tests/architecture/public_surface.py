@@ -20,6 +20,7 @@ PUBLIC = (
     "crux_workspace.telemetry",
     "crux_workspace.testing",
     "storage_adapters",
+    "storage_adapters.journaled",
     "storage_adapters.local_files",
     "storage_adapters.object_stores",
     "storage_adapters.s3",

@@ -7,9 +7,19 @@ from collections.abc import AsyncIterator
 import pytest
 
 from crux_workspace.storage import RecordStore
-from crux_workspace.testing import RecordStoreContract
-from crux_workspace.testing.minimal import MemoryMinimalStore, MemorySoleStore
+from crux_workspace.testing import (
+    MemoryMinimalStore,
+    MemorySoleStore,
+    MinimalStoreContract,
+    RecordStoreContract,
+)
 from storage_adapters.journaled import JournaledRecordStore, journaled
+
+
+class TestMemoryMinimalStore(MinimalStoreContract):
+    @pytest.fixture
+    async def store(self) -> MemoryMinimalStore:
+        return MemoryMinimalStore()
 
 
 class TestJournaled(RecordStoreContract):

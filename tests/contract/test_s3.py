@@ -22,4 +22,3 @@ class TestS3AssetStore(AssetStoreContract):
         prefix = f"{secrets.token_hex(4)}/pre fix+ä%20"
         async with S3AssetStore(client, server.bucket, prefix) as store:
             yield store
-        client.close()

@@ -62,7 +62,7 @@ class S3Server:
     member: Identity = _MEMBER
     reader: Identity = _READER
     admin: Identity = _ADMIN
-    _clients: dict[str, S3Client] = field(default_factory=dict)
+    _clients: dict[object, S3Client] = field(default_factory=dict)
 
     def client(
         self,
@@ -71,28 +71,16 @@ class S3Server:
         settings: S3Settings | None = None,
         endpoint: str | None = None,
     ) -> S3Client:
-        """Make a client with the credentials of one identity."""
-        import boto3.session
-        import botocore.config
-
-        who = identity or self.member
-        chosen = settings or S3Settings()
-        config = botocore.config.Config(
-            connect_timeout=chosen.connect_timeout_s,
-            read_timeout=chosen.read_timeout_s,
-            retries={"mode": "standard", "total_max_attempts": chosen.max_attempts},
-            signature_version="s3v4",
-            s3={"addressing_style": "path"},
-            request_checksum_calculation=chosen.checksums,
-            response_checksum_validation=chosen.checksums,
-            max_pool_connections=16,
+        """Return a client with the credentials of one identity; it stays open."""
+        who, chosen, where = (
+            identity or self.member,
+            settings or S3Settings(),
+            endpoint or self.endpoint,
         )
-        session = boto3.session.Session(
-            aws_access_key_id=who.access_key,
-            aws_secret_access_key=who.secret_key,
-            region_name="us-east-1",
-        )
-        return session.client("s3", endpoint_url=endpoint or self.endpoint, config=config)
+        found = self._clients.get((who, chosen, where))
+        if found is None:
+            found = self._clients[who, chosen, where] = _client(who, chosen, where)
+        return found
 
     def url(self, prefix: str, *, endpoint: str | None = None) -> str:
         """Return the assets URL of a prefix."""
@@ -114,19 +102,43 @@ class S3Server:
         return [upload["Key"] for upload in found.get("Uploads", ())]
 
 
+def _client(who: Identity, chosen: S3Settings, endpoint: str) -> S3Client:
+    import boto3.session
+    import botocore.config
+
+    config = botocore.config.Config(
+        connect_timeout=chosen.connect_timeout_s,
+        read_timeout=chosen.read_timeout_s,
+        retries={"mode": "standard", "total_max_attempts": chosen.max_attempts},
+        signature_version="s3v4",
+        s3={"addressing_style": "path"},
+        request_checksum_calculation=chosen.checksums,
+        response_checksum_validation=chosen.checksums,
+        max_pool_connections=16,
+    )
+    session = boto3.session.Session(
+        aws_access_key_id=who.access_key,
+        aws_secret_access_key=who.secret_key,
+        region_name="us-east-1",
+    )
+    return session.client("s3", endpoint_url=endpoint, config=config)
+
+
 @functools.cache
 def s3_server() -> S3Server:
     """Start the server of this process, or return the one that runs."""
     folder = Path(tempfile.mkdtemp(prefix="crux-s3-"))
     process, endpoint = _start(folder)
+    server = S3Server(endpoint)
 
     def stop() -> None:
+        for client in server._clients.values():
+            client.close()
         process.kill()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(stop)
-    server = S3Server(endpoint)
     try:
         _make_bucket(server, process)
     except BaseException:
