@@ -62,7 +62,7 @@ class Row(msgspec.Struct, array_like=True, frozen=True):
         return len(self.key) + len(value) + 64
 
 
-class Entry(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Entry(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """The journal's entry at one position: a commit, or the end of a partition."""
 
     id: str
@@ -99,31 +99,38 @@ class Entry(msgspec.Struct, omit_defaults=True, kw_only=True):
         )
 
 
-class Body(msgspec.Struct):
+class Body(msgspec.Struct, forbid_unknown_fields=True):
     """The bytes of one body."""
 
     data: Packed
 
 
-class Node(msgspec.Struct, omit_defaults=True):
+class Node(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A node of a tree: a leaf has rows, an inner one children as (first key, node)."""
 
-    rows: list[Row] = []
-    children: list[tuple[str, str]] = []
+    rows: list[Row]
+    children: list[tuple[str, str]]
 
 
-class Checkpoint(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Checkpoint(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """All of a partition as of one position."""
 
-    position: int = 0
-    previous: int = 0
+    position: int
+    previous: int
     """Position of the checkpoint before."""
-    root: str | None = None
-    meta: str = ""
+    root: str | None
+    meta: str
     """Empty when the partition does not exist."""
-    old_nodes: list[str] = []
+    old_nodes: list[str]
     """Nodes that only the tree of the checkpoint before has."""
-    old_bodies: list[str] = []
+    old_bodies: list[str]
+
+    @classmethod
+    def nothing(cls, position: int = 0, previous: int = 0) -> Checkpoint:
+        """Return the checkpoint of a partition that does not exist."""
+        return cls(
+            position=position, previous=previous, root=None, meta="", old_nodes=[], old_bodies=[]
+        )
 
 
 def size_of(item: msgspec.Struct) -> int:

@@ -21,6 +21,7 @@ __all__ = ["roll_forward"]
 async def roll_forward(journal: Journal) -> None:
     """Make every checkpoint that is due."""
     async with journal.lock:
+        await journal.catch_up()
         while (window := journal.pending()) is not None:
             position = window.boundaries[0]
             made = await journal.checkpoint_at(position)
@@ -42,9 +43,9 @@ async def roll_forward(journal: Journal) -> None:
 async def _make(journal: Journal, window: Window, position: int) -> None:
     before = window.checkpoint
     if window.at(position).ends:
-        made = Checkpoint(position=position, previous=before.position)
+        made = Checkpoint.nothing(position, before.position)
         await _remove_tree(journal, before)
-        await _tidy(journal, window, position)
+        await _tidy(journal, window)
     else:
         growth = Growth(journal.nodes, position)
         changes = _changes(window, position)
@@ -60,7 +61,7 @@ async def _make(journal: Journal, window: Window, position: int) -> None:
             old_nodes=growth.old_nodes,
             old_bodies=sorted({row.body for row in growth.old_rows if row.body is not None} - kept),
         )
-        await _tidy(journal, window, position)
+        await _tidy(journal, window)
     await journal.store.create(journal.keys.checkpoint(position), write(made))
     await journal.store.put(journal.keys.tip(), {"position": position})
 
@@ -86,11 +87,13 @@ async def _save(journal: Journal, window: Window, growth: Growth, rows: Sequence
     await gathered([partial(journal.nodes.save, name, node) for name, node in growth.made])
 
 
-async def _tidy(journal: Journal, window: Window, position: int) -> None:
+async def _tidy(journal: Journal, window: Window) -> None:
     """Remove what only the checkpoint before the last one needed."""
     before, keys = window.checkpoint, journal.keys
     dead = [keys.node(node) for node in before.old_nodes]
     dead += [keys.body(ref) for ref in before.old_bodies]
+    if before.previous:
+        dead.append(keys.checkpoint(before.previous))
     await gathered([partial(journal.store.delete, key) for key in dead])
 
     async def use_up(at: int) -> None:

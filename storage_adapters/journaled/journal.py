@@ -77,6 +77,14 @@ class Journal:
             moved.add(window.at(position))
         self._window = moved
 
+    async def catch_up(self) -> None:
+        """Stand on the last checkpoint that was made: those before it may be gone."""
+        for position in reversed(self._window.boundaries if self._window is not None else []):
+            checkpoint = await self.checkpoint_at(position)
+            if checkpoint is not None:
+                self.stand_on(checkpoint)
+                return
+
     async def publish(self, position: int, entry: Entry) -> bool:
         """Write the entry, unless there is one; tell whether it is ours.
 
@@ -113,7 +121,7 @@ class Journal:
 
     async def _newer_checkpoint(self, window: Window) -> Checkpoint | None:
         boundaries = window.boundaries
-        return await self.checkpoint_at(boundaries[0]) if boundaries else None
+        return await self.checkpoint_at(boundaries[-1]) if boundaries else None
 
     async def _move_on(self, checkpoint: Checkpoint | None) -> None:
         if checkpoint is not None:
@@ -144,7 +152,7 @@ class Journal:
     async def _read_window(self) -> Window | None:
         """Read the last checkpoint and the entries behind it; None when they were used up meanwhile."""
         tail, last = await self._find_tail()
-        checkpoint = Checkpoint()
+        checkpoint = Checkpoint.nothing()
         base = 0 if last is None else tail if last.boundary else last.base
         while base:
             found = await self.checkpoint_at(base)

@@ -42,10 +42,31 @@ async def make_entry(snapshot: Snapshot, batch: Batch, identity: str) -> Entry:
     if batch.expect_quiet:
         await _judge_quiet(snapshot, batch)
     judge_ceilings(snapshot.meta, batch)
-    for source in sources.values():
-        if held[source] is None:
+    taken = await _taken(snapshot, batch, held)
+    return _entry(snapshot, batch, identity, taken)
+
+
+async def _taken(
+    snapshot: Snapshot, batch: Batch, held: dict[str, Row | None]
+) -> list[str | bytes | None]:
+    """Return what each put takes: a ref that changes owner, or the bytes where the owner before keeps them."""
+    keepers = {put.key for put in batch.puts if put.body == Take(put.key)}
+    free = ({put.key for put in batch.puts} | set(batch.deletes)) - keepers
+    found: list[str | bytes | None] = []
+    for put in batch.puts:
+        if not isinstance(put.body, Take):
+            found.append(None)
+            continue
+        source = put.body.key
+        row = held[source]
+        if row is None:
             raise PreconditionFailed("revision", source)
-    return _entry(snapshot, batch, identity, held)
+        if row.body is None or source == put.key or source in free:
+            free.discard(source)
+            found.append(row.body)
+        else:
+            found.append(await snapshot.body(row.body))
+    return found
 
 
 def _judge_expected(held: dict[str, Row | None], batch: Batch) -> None:
@@ -92,7 +113,9 @@ async def _changes_of(snapshot: Snapshot, sequence: int) -> list[Change] | None:
     return changes
 
 
-def _entry(snapshot: Snapshot, batch: Batch, identity: str, held: dict[str, Row | None]) -> Entry:
+def _entry(
+    snapshot: Snapshot, batch: Batch, identity: str, taken: list[str | bytes | None]
+) -> Entry:
     meta = advance(snapshot.meta, batch)
     position = snapshot.position + 1
     stamp = (meta.sequence, meta.at)
@@ -105,13 +128,8 @@ def _entry(snapshot: Snapshot, batch: Batch, identity: str, held: dict[str, Row 
             body = f"{position}.{len(bodies) - 1}"
         rows[key] = Row(key, pack(value), *stamp, body)
 
-    for put in batch.puts:
-        body: bytes | str | None
-        if isinstance(put.body, Take):
-            source = held[put.body.key]
-            body = None if source is None else source.body
-        else:
-            body = put.body
+    for put, given in zip(batch.puts, taken, strict=True):
+        body = given if isinstance(put.body, Take) else put.body
         add(resolve_key(put.key, meta.sequence), put.value, body)
     for key, value, log_body in log_rows(batch, meta.sequence):
         add(key, value, log_body)

@@ -204,13 +204,13 @@ class Growth:
         return sorted(held.values(), key=_key)
 
     def _leaves(self, rows: list[Row]) -> list[tuple[str, str]]:
-        return [(part[0].key, self._make(Node(rows=part))) for part in _parts(rows)]
+        return [(part[0].key, self._make(Node(rows=part, children=[]))) for part in _parts(rows)]
 
     def _inner(self, level: list[tuple[str, str]]) -> list[tuple[str, str]]:
         count = -(-len(level) // MOST_ITEMS)
         size = -(-len(level) // count)
         parts = [level[start : start + size] for start in range(0, len(level), size)]
-        return [(part[0][0], self._make(Node(children=part))) for part in parts]
+        return [(part[0][0], self._make(Node(rows=[], children=part))) for part in parts]
 
     def _make(self, node: Node) -> str:
         name = f"{_KIND}{self._position}.{len(self.made)}"
