@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from urllib.parse import quote
 
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["created_at_of", "name_of", "stem_of"]
+__all__ = ["created_at_of", "name_of", "readable", "stem_of"]
 
 LONGEST_SEGMENT_BYTES = 200
 _NAMED = re.compile(r"(?s).*[^/.]\.(\d{13,15})")
@@ -39,6 +40,11 @@ def stem_of(prefix: str) -> str:
     """
     *whole, last = prefix.split("/")
     return "/".join([*map(_segment, whole), last])
+
+
+def readable(prefix: str) -> str:
+    """Write a store's prefix as it stands in URIs: encoded only where a URI cannot have it; a ref stands behind it as it is."""
+    return quote(prefix, safe="/!$&'()*+,;=:@%~")
 
 
 def created_at_of(ref: str) -> int | None:

@@ -19,7 +19,7 @@ from crux_workspace.storage.assets import (
     StoredAsset,
 )
 from crux_workspace.storage.extras import need
-from crux_workspace.storage.object_names import created_at_of, name_of, stem_of
+from crux_workspace.storage.object_names import created_at_of, name_of, readable, stem_of
 from storage_adapters.object_stores.failures import AlreadyThere, damaged, reporting
 from storage_adapters.object_stores.feeding import feed
 
@@ -68,7 +68,7 @@ class ObstoreAssetStore:
         self._module = need("obstore", "obstore")
         self._store = store
         self._prefix = prefix + "/" if prefix else ""
-        self._base_uri = base_uri
+        self._base_uri = base_uri + readable(self._prefix)
         self._in_order = lists_in_order
         self._clock = clock
         self._attributes = True
@@ -90,8 +90,7 @@ class ObstoreAssetStore:
             else:
                 with reporting():
                     await feed(_with_first(first, parts), lambda chunks: self._send(ref, chunks))
-        uri = f"{self._base_uri}{self._path(ref)}"
-        return StoredAsset(ref, uri, source.size, source.sha256, created_at)
+        return StoredAsset(ref, self._base_uri + ref, source.size, source.sha256, created_at)
 
     async def get(self, ref: str) -> bytes:
         """See `AssetStore.get`."""
@@ -163,7 +162,7 @@ class ObstoreAssetStore:
             raise UnsupportedError(
                 "This object store signs no URLs, or none with a file name; leave the name out, or use s3://."
             )
-        ref = ref.removeprefix(self._base_uri + self._prefix)
+        ref = ref.removeprefix(self._base_uri)
         with reporting():
             url: str = await self._module.sign_async(
                 self._store, "GET", self._path(ref), timedelta(seconds=expires_s)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from crux_workspace.errors import InvalidInputError, StorageError
 from crux_workspace.model.clocks import Clock, wall_clock_ms
 from crux_workspace.storage.assets import AssetInfo, AssetPage, PutOptions, StoredAsset
-from crux_workspace.storage.object_names import created_at_of, name_of, stem_of
+from crux_workspace.storage.object_names import created_at_of, name_of, readable, stem_of
 from storage_adapters.s3.bucket import Bucket
 from storage_adapters.s3.failures import reporting, status_of
 from storage_adapters.s3.reading import Download
@@ -63,6 +63,7 @@ class S3AssetStore:
             )
         full = prefix + "/" if prefix else ""
         self._bucket = Bucket(client, bucket, full, settings or S3Settings())
+        self._base_uri = f"s3://{bucket}/{readable(full)}"
         self._clock = clock
         self._owned = False
         self._swept = False
@@ -126,8 +127,7 @@ class S3AssetStore:
         await upload.run(data)
         if upload.in_parts:
             await self._sweep_once()
-        uri = f"s3://{self._bucket.name}/{self._bucket.key(ref)}"
-        return StoredAsset(ref, uri, upload.size, upload.sha256, created_at)
+        return StoredAsset(ref, self._base_uri + ref, upload.size, upload.sha256, created_at)
 
     async def get(self, ref: str) -> bytes:
         """See `AssetStore.get`; the bytes are held to the asset's checksums."""
@@ -223,7 +223,7 @@ class S3AssetStore:
 
     def _ref_of(self, ref: str) -> str:
         """Return a ref, given one or a URI of this store."""
-        return ref.removeprefix(f"s3://{self._bucket.name}/{self._bucket.prefix}")
+        return ref.removeprefix(self._base_uri)
 
     def _find(self, stem: str, after: str | None) -> Iterator[AssetInfo]:
         request: Any = {"Bucket": self._bucket.name, "Prefix": self._bucket.key(stem)}

@@ -128,7 +128,7 @@ class Upload:
                 return
             bucket.client.put_object(**request)
         except Exception as error:
-            self._may_stand = not answered(error)
+            self._may_stand = self._may_stand and not answered(error)
             raise
 
     def _create_object(self, request: dict[str, Any]) -> bool:
