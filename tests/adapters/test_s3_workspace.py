@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from crux_workspace import Retention, Workspace, open_workspace, workspace
-from crux_workspace.errors import ErrorCode, StorageError
+from crux_workspace.errors import ConflictError, ErrorCode, StorageError
 from crux_workspace.storage import AssetStore, MemoryRecordStore, PutOptions, StoredAsset, storage
 from crux_workspace.testing import DelegatingAssetStore, FixedClock
 from storage_adapters import open_storage
@@ -165,7 +165,7 @@ class _AnswersLate(DelegatingAssetStore):
         return asset
 
 
-async def test_an_upload_that_is_swept_before_its_commit_is_made_again(
+async def test_an_upload_that_is_swept_before_its_commit_is_refused(
     assets: S3AssetStore, server: S3Server, prefix: str, now: FixedClock
 ) -> None:
     records, late = MemoryRecordStore(), _AnswersLate(assets)
@@ -180,7 +180,10 @@ async def test_an_upload_that_is_swept_before_its_commit_is_made_again(
     assert (await quick.gc(dry_run=False)).assets == 1
     assert await held(server, prefix) == 0
     late.go_on.set()
-    await writing
+    with pytest.raises(ConflictError, match="try again"):
+        await writing
+    assert not await quick.exists(B)
+    await slow.write(B, b"late" * 40_000)
     assert await quick.read_bytes(B) == b"late" * 40_000
     assert await held(server, prefix) == 1
     for made in (slow, quick):
