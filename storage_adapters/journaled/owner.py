@@ -2,7 +2,7 @@
 
 The owner's record carries a beat that grows. Whoever finds somebody else's record watches it: when the beat grows, the owner lives.
 Only durations are compared, each on one clock, so clocks need not agree. What a store cannot promise without an atomic operation is
-stated in docs/adr/0011: an owner that was stopped in the middle of a put, longer than the lease, may still finish that put.
+stated in docs/adr/0041: an owner that was stopped in the middle of a put, longer than the lease, may still finish that put.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from crux_workspace.errors import InvalidInputError, StorageError
 from crux_workspace.storage.assets import AssetTooLarge, PutOptions
@@ -77,14 +77,17 @@ class Upload:
             return await self._finish()
         async for chunk in data:
             self._grow(len(chunk))
-            rest += chunk
-            while len(rest) > size:
-                part = bytes(memoryview(rest)[:size])
-                del rest[:size]
-                await self._send_part(part)
+            left = memoryview(chunk)
+            while left:
+                if len(rest) == size:  # and there is more: so it is a part
+                    await self._send_part(rest)
+                    rest = bytearray()
+                room = size - len(rest)
+                rest += left[:room]
+                left = left[room:]
         if self._part == 0:
-            return await self._put_whole(bytes(rest))
-        await self._send_part(bytes(rest))
+            return await self._put_whole(rest)
+        await self._send_part(rest)
         return await self._finish()
 
     def _grow(self, by: int) -> None:
@@ -96,13 +99,13 @@ class Upload:
         if self.size > most:
             raise AssetTooLarge(most)
 
-    def _hash(self, data: bytes) -> None:
+    def _hash(self, data: bytes | bytearray) -> None:
         self._whole.update(data)
         self._crc = zlib.crc32(data, self._crc)
 
     # -- one request
 
-    async def _put_whole(self, data: bytes) -> None:
+    async def _put_whole(self, data: bytes | bytearray) -> None:
         def put() -> None:
             self._hash(data)
             with reporting():
@@ -111,7 +114,7 @@ class Upload:
         self._last = self._bucket.begin(put)
         await asyncio.wrap_future(self._last)
 
-    def _put_object(self, data: bytes) -> None:
+    def _put_object(self, data: bytes | bytearray) -> None:
         bucket = self._bucket
         request: dict[str, Any] = {
             "Bucket": bucket.name,
@@ -157,7 +160,7 @@ class Upload:
 
     # -- multipart
 
-    async def _send_part(self, data: bytes) -> None:
+    async def _send_part(self, data: bytes | bytearray) -> None:
         if self._part == 0:
             self._last = self._bucket.begin(self._create)
             await asyncio.wrap_future(self._last)
@@ -189,7 +192,7 @@ class Upload:
         self._upload_id = made["UploadId"]
         self._adds_up = wanted and made.get("ChecksumType") == "FULL_OBJECT"
 
-    def _upload_part(self, number: int, data: bytes) -> CompletedPartTypeDef:
+    def _upload_part(self, number: int, data: bytes | bytearray) -> CompletedPartTypeDef:
         assert self._upload_id is not None
         with reporting():
             sent = self._bucket.client.upload_part(
@@ -197,7 +200,7 @@ class Upload:
                 Key=self._key,
                 UploadId=self._upload_id,
                 PartNumber=number,
-                Body=data,
+                Body=cast("bytes", data),
             )
         part: CompletedPartTypeDef = {"PartNumber": number, "ETag": sent["ETag"]}
         if "ChecksumCRC32" in sent:
