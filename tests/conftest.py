@@ -49,7 +49,7 @@ def clock() -> FixedClock:
 
 
 _KINDS = ["memory", "sqlite"]
-if os.environ.get("CRUX_STORES") == "all":
+if os.environ.get("CRUX_STORES") == "all":  # see tests/support/stages.py
     _KINDS += ["journaled", "s3"]
 
 

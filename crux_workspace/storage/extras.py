@@ -20,12 +20,13 @@ def need(module: str, extra: str) -> ModuleType:
     Raises:
         UnsupportedError: It is not installed; the message names the extra (``CAPABILITY_MISSING``).
     """
+    package = module.partition(".")[0]
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name != module.partition(".")[0]:
+        if error.name not in (module, package):  # something that the package itself needs
             raise
         raise UnsupportedError(
-            f"This store needs the package {error.name}, which is not installed.",
+            f"This store needs the package {package}, which is not installed.",
             hint=f"pip install 'crux-workspace[{extra}]'",
         ) from error

@@ -11,6 +11,7 @@ import pytest
 from crux_workspace.storage import Storage
 from crux_workspace.testing.machines import WorkspaceMachine
 from storage_adapters import open_storage
+from tests.support.adapted import journaled_storage
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -59,6 +60,17 @@ class SqliteTwoHandles(OnSqlite, TwoHandles):
     pass
 
 
+class OnJournaled(WorkspaceMachine):
+    async def open_storage(self) -> Storage:
+        return journaled_storage()
+
+
+class JournaledTwoHandles(OnJournaled, TwoHandles):
+    pass
+
+
+TestJournaled = OnJournaled.TestCase
+TestJournaledTwoHandles = JournaledTwoHandles.TestCase
 TestMemory = WorkspaceMachine.TestCase
 TestMemoryLimited = Limited.TestCase
 TestMemoryShortHistory = ShortHistory.TestCase

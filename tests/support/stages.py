@@ -20,13 +20,15 @@ from crux_workspace.testing import (
     FaultyAssetStore,
     FaultyRecordStore,
     FixedClock,
+    MemoryMinimalStore,
 )
+from storage_adapters.journaled import journaled
 from storage_adapters.sql import SqliteRecordStore
 from tests.support.dumps import dump
 from tests.support.soundness import Records, check_sound
 from tests.support.verb_cases import Case, make, seed
 
-__all__ = ["EVERYTHING", "KINDS", "Stage", "Trial", "chosen", "open_stage"]
+__all__ = ["ALL_STORES", "EVERYTHING", "KINDS", "Stage", "Trial", "chosen", "open_stage"]
 
 EVERYTHING = os.environ.get("CRUX_FAULTS") == "all"
 """Sweep over everything; by default the larger sweeps take a sample."""
@@ -43,7 +45,10 @@ def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
     return random.Random(by).sample(every, most)
 
 
-KINDS = ("memory", "commit only", "sqlite")
+ALL_STORES = os.environ.get("CRUX_STORES") == "all"
+"""Play on journaled stores, and on assets in S3, too: `CRUX_STORES=all`; by default they are held to the kits and the contract."""
+
+KINDS = ("memory", "commit only", "sqlite", *(("journaled",) if ALL_STORES else ()))
 
 
 @dataclass
@@ -152,6 +157,8 @@ async def open_stage(kind: str, folder: Path) -> AsyncIterator[Stage]:
     """Open a store of one kind."""
     if kind == "memory":
         yield Stage(kind, MemoryRecordStore(), _as_it_is)
+    elif kind == "journaled":
+        yield Stage(kind, journaled(MemoryMinimalStore(), durable=True), _as_it_is)
     elif kind == "commit only":
         yield Stage(kind, MemoryRecordStore(), CommitOnlyRecordStore)
     else:
