@@ -43,9 +43,9 @@ class Journal:
             window = self._window
             assert window is not None
             return Snapshot(window, self.nodes)
-        entry, checkpoint = await asyncio.gather(
-            self._entry(window.tail + 1), self._newer_checkpoint(window)
-        )
+        entry = await self._entry(window.tail + 1)
+        boundaries = window.boundaries
+        checkpoint = await self.checkpoint_at(boundaries[-1]) if boundaries else None
         if entry is not None or checkpoint is not None:
             async with self.lock:
                 await self._move_on(checkpoint)
@@ -118,10 +118,6 @@ class Journal:
         key = self.keys.log(position)
         value = await self.store.get(key)
         return None if value is None else read(Entry, value, key)
-
-    async def _newer_checkpoint(self, window: Window) -> Checkpoint | None:
-        boundaries = window.boundaries
-        return await self.checkpoint_at(boundaries[-1]) if boundaries else None
 
     async def _move_on(self, checkpoint: Checkpoint | None) -> None:
         if checkpoint is not None:

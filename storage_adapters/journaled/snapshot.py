@@ -23,17 +23,13 @@ class Window:
         self.entries: list[Entry] = []
         self.index: SortedDict[str, list[tuple[int, Row | None]]] = SortedDict()
         self.bodies: dict[str, bytes] = {}
+        self.boundaries: list[int] = []
+        """Positions of the entries that checkpoints are to be made at."""
 
     @property
     def tail(self) -> int:
         """Position of the last known entry."""
         return self.checkpoint.position + len(self.entries)
-
-    @property
-    def boundaries(self) -> list[int]:
-        """Positions of the entries that checkpoints are to be made at."""
-        start = self.checkpoint.position + 1
-        return [start + n for n, entry in enumerate(self.entries) if entry.boundary]
 
     def at(self, position: int) -> Entry:
         """Return the entry at a position of the window."""
@@ -43,6 +39,8 @@ class Window:
         """Take in the entry behind the last one."""
         self.entries.append(entry)
         position = self.tail
+        if entry.boundary:
+            self.boundaries.append(position)
         for key in entry.gone:
             self.index.setdefault(key, []).append((position, None))
         for row in entry.rows:

@@ -176,6 +176,7 @@ class JournaledRecordStore:
         """See `RecordStore.commit`."""
         check_size(batch, self._capabilities)
         identity = secrets.token_hex(8)
+        taken = _Taken()
         while True:
 
             async def make(snapshot: Snapshot) -> tuple[int, Entry]:
@@ -188,6 +189,7 @@ class JournaledRecordStore:
                     raise BatchTooLarge("bytes", size, self._max_value_bytes)
             if await self._publish(partition, position, entry):
                 return Committed(entry.sequence, entry.at)
+            await taken.again(position)
 
     async def commit_planned(self, partition: str, plan: Plan) -> Committed:
         """See `RecordStore.commit_planned`."""
@@ -226,6 +228,7 @@ class JournaledRecordStore:
 
     async def drop(self, partition: str) -> None:
         """See `RecordStore.drop`: one create; then the partition's records are removed."""
+        taken = _Taken()
         while True:
 
             async def make(snapshot: Snapshot) -> tuple[int, Entry] | None:
@@ -239,6 +242,7 @@ class JournaledRecordStore:
                 return
             if await self._publish(partition, *ending):
                 return
+            await taken.again(ending[0])
 
     async def aclose(self) -> None:
         """See `RecordStore.aclose`; the minimal store stays open."""
@@ -306,3 +310,25 @@ class JournaledRecordStore:
             raise StateError(
                 "The record store is closed; make another one.", code=ErrorCode.WORKSPACE_CLOSED
             )
+
+
+class _Taken:
+    """Counts how often a position was taken that nobody has written to."""
+
+    def __init__(self) -> None:
+        self._position = 0
+        self._times = 0
+
+    async def again(self, position: int) -> None:
+        """Note that a position is taken; whoever took it shows with the next read.
+
+        Raises:
+            StorageError: It never does.
+        """
+        self._times = self._times + 1 if position == self._position else 0
+        self._position = position
+        if self._times >= _RELOADS:
+            raise StorageError(
+                "The store says that a journal entry is there, and returns none; certify it with check_minimal_store."
+            )
+        await asyncio.sleep(0.005 * self._times)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from crux_workspace import workspace
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, StorageError
 from crux_workspace.storage import (
     Batch,
@@ -17,7 +18,7 @@ from crux_workspace.storage import (
     OutcomeUnknown,
     Put,
 )
-from crux_workspace.storage.layout import META_KEY, decode_meta
+from crux_workspace.storage.layout import META_KEY, decode_meta, partition_name
 from crux_workspace.storage.minimal import JsonObject
 from crux_workspace.testing import MemoryMinimalStore
 from storage_adapters.journaled import JournaledRecordStore, journaled
@@ -137,6 +138,18 @@ class _Refuses(MemoryMinimalStore):
 async def test_a_commit_that_may_still_arrive_is_of_unknown_outcome(writing: Writing) -> None:
     with pytest.raises(OutcomeUnknown):
         await journaled(_Refuses()).commit_planned(PART, writing.plan("a"))
+
+
+class _NeverCreates(MemoryMinimalStore):
+    """Says that something is there, and has nothing."""
+
+    async def create(self, key: str, value: JsonObject) -> bool:
+        return False
+
+
+async def test_a_store_that_never_creates_is_found_out(writing: Writing) -> None:
+    with pytest.raises(StorageError, match="certify it"):
+        await journaled(_NeverCreates()).commit_planned(PART, writing.plan("a"))
 
 
 class _Gate(OverStore):
@@ -296,3 +309,19 @@ async def test_two_prefixes_share_a_store(writing: Writing) -> None:
 
 def test_the_store_is_what_its_name_says() -> None:
     assert isinstance(journaled(MemoryMinimalStore()), JournaledRecordStore)
+
+
+async def test_500_files_of_64_kib_are_one_commit() -> None:
+    below = MemoryMinimalStore()
+    text = "x" * 64_000
+    async with journaled(below, durable=True) as records:
+        ws = workspace(id="w", namespace="n", records=records)
+        async with ws.transaction() as tx:
+            for n in range(500):
+                await tx.write(f"/workspace/{n % 10}/{n}.md", f"{n}{text}"[:64_000])
+        assert len(await ws.log()) == 1
+        await ws.aclose()
+    again = workspace(id="w", namespace="n", records=journaled(below))
+    assert (await again.usage()).live_bytes == 500 * 64_000
+    assert await again.read_text("/workspace/9/499.md") == f"499{text}"[:64_000]
+    assert await audit(below, partition_name("w", "n")) == 1

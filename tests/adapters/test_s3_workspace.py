@@ -210,3 +210,15 @@ async def test_an_unknown_option_opens_nothing(prefix: str) -> None:
     with pytest.raises(ValueError, match="knows the options"):
         async with open_workspace("memory://", f"s3://bucket/{prefix}?colour=blue"):
             pass
+
+
+async def test_500_files_of_64_kib_are_one_commit(
+    ws: Workspace, server: S3Server, prefix: str
+) -> None:
+    async with ws.transaction() as tx:
+        for n in range(500):
+            await tx.write(f"/workspace/{n}.bin", n.to_bytes(2, "big") * 32_768)
+    assert len(await ws.log()) == 1
+    assert await held(server, prefix) == 500
+    assert await ws.read_bytes("/workspace/499.bin") == (499).to_bytes(2, "big") * 32_768
+    assert (await ws.usage()).live_bytes == 500 * 65_536
