@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ class Download:
         Raises:
             AssetNotFound: There is no such object.
         """
-        with reporting(self._ref):
+        with self._held(), reporting(self._ref):
             if self._end is not None and self._end <= self._position:
                 self._bucket.client.head_object(
                     Bucket=self._bucket.name, Key=self._bucket.key(self._ref)
@@ -68,17 +69,13 @@ class Download:
 
     def read(self) -> bytes:
         """Return the next chunk; empty at the end."""
-        with self._lock:
-            try:
-                return self._read()
-            finally:
-                if self._closed:
-                    self._close_body()
+        with self._held():
+            return self._read()
 
     def read_all(self) -> bytes:
-        """Return everything from here to the end."""
+        """Return everything from here to the end, unless it is closed meanwhile."""
         parts = []
-        while chunk := self.read():
+        while not self._closed and (chunk := self.read()):
             parts.append(chunk)
         return b"".join(parts)
 
@@ -90,6 +87,16 @@ class Download:
                 self._close_body()
             finally:
                 self._lock.release()
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Keep `close` from closing what is being read from; close it behind, when that was asked for."""
+        with self._lock:
+            try:
+                yield
+            finally:
+                if self._closed:
+                    self._close_body()
 
     def _read(self) -> bytes:
         while True:
