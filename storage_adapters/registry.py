@@ -28,7 +28,11 @@ RecordsBackend = Callable[..., Awaitable[OpenedRecords]]
 AssetsBackend = Callable[[str], Awaitable[AssetStore]]
 """Entry point of ``crux_workspace.assets``: called with the URL."""
 
-_MIGRATIONS = {"sqlite": "storage_adapters.sql:migrate"}
+_MIGRATIONS = {
+    "sqlite": "storage_adapters.sql:migrate",
+    "postgresql": "storage_adapters.sql.postgres:migrate",
+    "postgres": "storage_adapters.sql.postgres:migrate",
+}
 """Who brings a store's schema up to date, by scheme; other stores have none."""
 
 _RECORDS = "crux_workspace.storage"
@@ -37,10 +41,14 @@ _ASSETS = "crux_workspace.assets"
 _BUNDLED = {
     _RECORDS: {
         "sqlite": "storage_adapters.sql:sqlite_backend",
+        "postgresql": "storage_adapters.sql.postgres:postgres_backend",
+        "postgres": "storage_adapters.sql.postgres:postgres_backend",
         "memory": "storage_adapters.registry:memory_backend",
     },
     _ASSETS: {
         "file": "storage_adapters.local_files:file_backend",
+        "postgresql": "storage_adapters.sql.postgres:postgres_assets_backend",
+        "postgres": "storage_adapters.sql.postgres:postgres_assets_backend",
         "memory": "storage_adapters.registry:memory_assets_backend",
         "s3": "storage_adapters.s3:s3_backend",
         "obstore+s3": "storage_adapters.object_stores:obstore_backend",
@@ -135,13 +143,26 @@ class StorageOpening:
             _backend(_ASSETS, self._assets)
         opened = await records_backend(self._url, create=self._create)
         try:
-            assets_url = self._assets or opened.assets_url
-            assets = await _open_assets(assets_url) if assets_url is not None else None
+            assets = await self._open_assets(opened)
         except BaseException:
             await opened.records.aclose()
+            if opened.assets is not None:
+                await opened.assets.aclose()
             raise
         owned = (opened.records,) if assets is None else (opened.records, assets)
         return Storage(opened.records, assets, owned=owned)
+
+    async def _open_assets(self, opened: OpenedRecords) -> AssetStore | None:
+        if self._assets is None and opened.assets is not None:
+            return opened.assets
+        url = self._assets or opened.assets_url
+        if url is None:
+            return None
+        backend: AssetsBackend = _backend(_ASSETS, url)
+        assets = await backend(url)
+        if opened.assets is not None:
+            await opened.assets.aclose()
+        return assets
 
 
 async def memory_backend(url: str, *, create: bool = True) -> OpenedRecords:
@@ -154,11 +175,6 @@ async def memory_assets_backend(url: str) -> AssetStore:
     """Open the assets of ``memory://``: fresh ones, gone with the object."""
     _require_bare(url)
     return MemoryAssetStore()
-
-
-async def _open_assets(url: str) -> AssetStore:
-    backend: AssetsBackend = _backend(_ASSETS, url)
-    return await backend(url)
 
 
 def _discovered(group: str) -> dict[str, EntryPoint]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from crux_workspace.storage.assets import (
     AbortsStaleUploads,
@@ -16,6 +16,7 @@ from crux_workspace.storage.records import (
     Batch,
     Committed,
     Contains,
+    NotifyingRecordStore,
     Page,
     PartitionPage,
     Plan,
@@ -106,6 +107,12 @@ class DelegatingRecordStore:
     async def drop(self, partition: str) -> None:
         """See `RecordStore.drop`."""
         await self.inner.drop(partition)
+
+    def listen(self, partition: str, heard: Callable[[int], None]) -> Callable[[], None]:
+        """See `NotifyingRecordStore.listen`; only asked where `notify` is declared."""
+        if not isinstance(self.inner, NotifyingRecordStore):
+            raise NotImplementedError
+        return self.inner.listen(partition, heard)
 
     async def aclose(self) -> None:
         """See `RecordStore.aclose`."""

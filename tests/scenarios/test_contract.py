@@ -27,6 +27,14 @@ class TestWorkspaceOnSqlite(WorkspaceContract):
             yield opened
 
 
+@pytest.mark.postgres
+class TestWorkspaceOnPostgres(WorkspaceContract):
+    @pytest.fixture
+    async def storage(self, postgres_url: str) -> AsyncIterator[Storage]:
+        async with open_storage(postgres_url) as opened:
+            yield opened
+
+
 class TestWorkspaceOnACommitOnlyStore(WorkspaceContract):
     @pytest.fixture
     def storage(self) -> Storage:
