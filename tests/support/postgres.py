@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -42,22 +42,29 @@ _DEATH_SIGNAL = 1  # prctl's PR_SET_PDEATHSIG
 class PostgresServer:
     """One server: initialised once, started and stopped at will. It dies with this process."""
 
-    def __init__(self, folder: Path, *, settings: Sequence[str] = _FAST) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: Sequence[str] = _FAST,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """Make a cluster in a folder.
 
         Args:
             folder: Short, because the path of a socket may have a hundred characters only.
             settings: What to set besides the usual, as ``name=value``.
+            environment: Variables that its processes see besides ours.
         """
         self.folder = folder
         self.data = folder / "data"
         self._settings = [*_USUAL, *settings]
         self._process: subprocess.Popen[bytes] | None = None
         self._bin = _binaries(folder)
-        self._user: dict[str, Any] = {}
+        self._user: dict[str, Any] = {"env": {**os.environ, **(environment or {})}}
         if os.geteuid() == 0:  # the server refuses to run as root
             nobody = pwd.getpwnam("nobody")
-            self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            self._user |= {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
 
     def run(self, program: str, *arguments: str | Path) -> None:
@@ -121,6 +128,34 @@ class PostgresServer:
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         return [int(pid) for pid in children.read_text().split()]
 
+    @contextlib.contextmanager
+    def copied(self) -> Iterator[PostgresServer]:
+        """Run a read-only replica that follows this server."""
+        with _folder() as folder:
+            replica = PostgresServer(folder, settings=self._settings)
+            replica.run(
+                "pg_basebackup",
+                "-h",
+                self.folder,
+                "-U",
+                "postgres",
+                "-D",
+                replica.data,
+                "-R",
+                "-c",
+                "fast",
+            )
+            replica.data.chmod(0o700)
+            replica.start()
+            try:
+                yield replica
+            finally:
+                replica.end()
+
+    def promote(self) -> None:
+        """Let a replica take over."""
+        self.run("pg_ctl", "-D", self.data, "-w", "promote")
+
     def end(self) -> None:
         """Stop however it goes."""
         if self._process is not None:
@@ -170,12 +205,25 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="crux-pg-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
 def serving(
-    *settings: str, durable: bool = False, init: Sequence[str] = ()
+    *settings: str,
+    durable: bool = False,
+    init: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[PostgresServer]:
     """Run a server with a migrated database `crux`; nothing of it is left at the end."""
-    with tempfile.TemporaryDirectory(prefix="crux-pg-", ignore_cleanup_errors=True) as folder:
-        server = PostgresServer(Path(folder), settings=settings if durable else (*_FAST, *settings))
+    with _folder() as folder:
+        chosen = settings if durable else (*_FAST, *settings)
+        server = PostgresServer(folder, settings=chosen, environment=environment)
         server.init(*init)
         server.start()
         try:

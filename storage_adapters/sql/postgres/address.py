@@ -121,8 +121,8 @@ def _split(url: str) -> tuple[str, str, dict[str, str]]:
         )
     where, _, query = rest.partition("?")
     authority, slash, database = where.partition("/")
-    _, _, hosts = authority.rpartition("@")
-    _check_hosts(hosts)
+    user, _, hosts = authority.rpartition("@")
+    _check_hosts(hosts, user)
     given = dict(parse_qsl(query, keep_blank_values=True))
     ours = {name: value for name, value in given.items() if name not in _SERVER_OPTIONS}
     unknown = ours.keys() - _NUMBERS.keys() - {"schema", "listen_url"}
@@ -145,12 +145,16 @@ def _host(theirs: Mapping[str, str]) -> str:
     return "" if host.startswith("/") else host
 
 
-def _check_hosts(hosts: str) -> None:
+def _check_hosts(hosts: str, user: str) -> None:
     """Refuse a port that is no number here: the driver would show it, and it may be half of a password with an unescaped ``@``."""
     for host in hosts.split(","):
         bare = host.rpartition("]")[2] if host.startswith("[") else host
         _, colon, port = bare.partition(":")
-        if colon and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        if (
+            "@" in user
+            or colon
+            and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)
+        ):
             raise InvalidInputError(
                 "The port in a PostgreSQL URL is no number from 1 to 65535; "
                 "write special characters of a password percent-encoded.",

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
-from crux_workspace.errors import ErrorCode, StateError, StorageError
+from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, StorageError
 from storage_adapters.sql.postgres.address import Address
 from storage_adapters.sql.postgres.failures import (
     LOST,
@@ -51,17 +51,22 @@ _PLANNING = {
 
 async def connect(address: Address, **settings: str) -> Connection:
     """Make a connection; through a transaction-pooling proxy nothing is set on it and no statement is kept."""
-    options = address.options
-    timeout = options.connect_timeout_ms / 1000
-    if options.proxied:
-        return await asyncpg.connect(address.dsn, timeout=timeout, statement_cache_size=0)
-    return await asyncpg.connect(
-        address.dsn,
-        timeout=timeout,
-        statement_cache_size=_CACHED_STATEMENTS,
-        max_cached_statement_lifetime=0,
-        server_settings={**_settings(address), **settings},
-    )
+    how: dict[str, Any] = {"statement_cache_size": 0}
+    if not address.options.proxied:
+        how = {
+            "statement_cache_size": _CACHED_STATEMENTS,
+            "max_cached_statement_lifetime": 0,
+            "server_settings": {**_settings(address), **settings},
+        }
+    try:
+        return await asyncpg.connect(
+            address.dsn, timeout=address.options.connect_timeout_ms / 1000, **how
+        )
+    except (ValueError, asyncpg.ClientConfigurationError):
+        # Not chained: the driver repeats what it was given, and that may be half of a password.
+        raise InvalidInputError(
+            "The driver cannot read the PostgreSQL URL: check its options, such as sslmode, and percent-encode special characters.",
+        ) from None
 
 
 def _settings(address: Address) -> dict[str, str]:

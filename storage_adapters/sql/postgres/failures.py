@@ -14,6 +14,7 @@ __all__ = [
     "connection_error",
     "is_contended",
     "is_lost",
+    "is_read_only",
     "pool_error",
     "queue_error",
     "translated",
@@ -25,8 +26,10 @@ LOST = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.InternalClientErr
 _UNAVAILABLE = ErrorCode.STORE_UNAVAILABLE
 _TIMEOUT = ErrorCode.STORE_TIMEOUT
 
+_READ_ONLY = "25006"
+
 _MESSAGES: dict[str, tuple[ErrorCode, bool | None, str]] = {
-    "25006": (
+    _READ_ONLY: (
         _UNAVAILABLE,
         None,
         "the server is a read-only replica; nothing was written, send writes to the primary "
@@ -91,6 +94,11 @@ def _state(error: BaseException) -> str:
 def is_contended(error: BaseException) -> bool:
     """Tell whether the server gave up a transaction for another one's sake; repeating helps."""
     return _state(error) in _CONTENDED
+
+
+def is_read_only(error: BaseException) -> bool:
+    """Tell whether the server takes no writes: it is a replica, or became one."""
+    return _READ_ONLY in (_state(error), _state(error.__cause__ or error))
 
 
 def is_lost(error: BaseException) -> bool:

@@ -21,6 +21,7 @@ from storage_adapters.sql.postgres.failures import (
     breaks,
     closed_error,
     connection_error,
+    is_read_only,
     pool_error,
 )
 
@@ -77,6 +78,10 @@ class Pool:
             try:
                 yield connection
             except BaseException as error:
+                if is_read_only(
+                    error
+                ):  # the primary that these connections led to is none any more
+                    self.expire()
                 self.release(connection, broken=breaks(error))
                 raise
             self.release(connection)
