@@ -79,7 +79,7 @@ async def test_without_saying_so_named_statements_would_break(
     postgres_server: PostgresServer, pooling: PoolingProxy
 ) -> None:
     """The proxy of this test is one: it refuses what only a connection of one's own can have."""
-    with pytest.raises(Exception, match="cannot be reached|connection"):
+    with pytest.raises(Exception, match="cannot be reached"):
         await PostgresRecordStore.open(pooling.url())
     assert pooling.refused
     pooling.refused.clear()

@@ -18,7 +18,7 @@ from tests.support.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
 
-SECRET = "hunter2-s3cret"
+SECRET = "hunter2-s3cret"  # noqa: S105 - to be found where it must not be
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from tests.postgres.conftest import Opening
 from tests.support.crew import in_ci
 from tests.support.postgres import PostgresServer
 from tests.support.soundness import check_sound
+from tests.watch.conftest import until
 
 ROUNDS = int(os.environ.get("CRUX_SERVER_KILLS") or (4 if in_ci() else 2))
 
@@ -70,33 +71,36 @@ async def test_a_killed_server_loses_and_tears_nothing_and_watchers_go_on(
     writers = [Writer(ws, number) for number in range(WRITERS)]
     seen: list[WorkspaceChangeEvent] = []
     stop = asyncio.Event()
+
+    async def more(count: int) -> None:
+        """Wait until so many more transactions were acknowledged."""
+        wanted = count + sum(len(writer.acknowledged) for writer in writers)
+        await until(
+            lambda: sum(len(writer.acknowledged) for writer in writers) >= wanted, within=40
+        )
+
     async with ws.watch(start="oldest", recursive=True, poll_interval_ms=20) as feed:
 
         async def follow() -> None:
             async for event in feed:
-                seen.append(event)
+                seen.append(event)  # noqa: PERF401 - looked at while it grows
 
         following = asyncio.create_task(follow())
         working = [asyncio.create_task(writer.work(stop)) for writer in writers]
         for _ in range(ROUNDS):
-            before = sum(len(writer.acknowledged) for writer in writers)
-            while sum(len(writer.acknowledged) for writer in writers) < before + 20:
-                await asyncio.sleep(chance.uniform(0.01, 0.05))
+            await more(20)
+            await asyncio.sleep(chance.uniform(0, 0.05))
             await asyncio.to_thread(own_server.crash)
             await asyncio.sleep(chance.uniform(0, 0.2))
             await asyncio.to_thread(own_server.start)
-        before = sum(len(writer.acknowledged) for writer in writers)
-        while sum(len(writer.acknowledged) for writer in writers) < before + 20:
-            await asyncio.sleep(0.02)
+        await more(20)
         stop.set()
         await asyncio.gather(*working)
         for writer in writers:
             await writer.check()
         log = await ws.log(limit=100_000)
         expected = [(one.sequence, c.path) for one in reversed(log) for c in one.changes]
-        async with asyncio.timeout(30):
-            while len(seen) < len(expected):
-                await asyncio.sleep(0.02)
+        await until(lambda: len(seen) >= len(expected), within=30)
         assert [(event.sequence, event.path) for event in seen] == expected
         following.cancel()
     assert sum(len(writer.failures) for writer in writers), "the server was missed"

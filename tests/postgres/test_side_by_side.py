@@ -57,9 +57,9 @@ async def test_locks_of_two_schemas_do_not_meet(
     async with (
         await PostgresRecordStore.open(postgres_url) as one,
         await PostgresRecordStore.open(other_url) as other,
+        one.database.holding("p"),
     ):
-        async with one.database.holding("p"):
-            assert (await other.commit_planned("p", Writing().plan("a"))).sequence == 1
+        assert (await other.commit_planned("p", Writing().plan("a"))).sequence == 1
 
 
 @pytest.mark.parametrize("schema", ["", "pg_catalog", "x" * 64])

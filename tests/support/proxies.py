@@ -194,7 +194,8 @@ class PoolingProxy:
     def close(self) -> None:
         """Close the server connections."""
         while not self._servers.empty():
-            self._servers.get_nowait()[1].transport.abort()
+            _, writer = self._servers.get_nowait()
+            writer.transport.abort()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Handle one client."""

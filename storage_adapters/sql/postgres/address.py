@@ -150,10 +150,8 @@ def _check_hosts(hosts: str, user: str) -> None:
     for host in hosts.split(","):
         bare = host.rpartition("]")[2] if host.startswith("[") else host
         _, colon, port = bare.partition(":")
-        if (
-            "@" in user
-            or colon
-            and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)
+        if "@" in user or (
+            colon and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536)
         ):
             raise InvalidInputError(
                 "The port in a PostgreSQL URL is no number from 1 to 65535; "

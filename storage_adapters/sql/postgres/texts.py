@@ -135,10 +135,15 @@ class Texts:
 
     @cached_property
     def version(self) -> str:
-        """Text that tells the schema's version, the oldest version that can use it, and whether something waits to be swept."""
+        """Text that tells the schema's version, and the oldest version that can use it."""
+        return f"select version, oldest from {self._in}.compatibility"
+
+    @cached_property
+    def waiting(self) -> str:
+        """Text that tells whether something may wait to be swept."""
         return (
-            f"select version, oldest, exists (select from {self._in}.dropped) "
-            f"from {self._in}.compatibility"
+            f"select exists (select from {self._in}.dropped) "
+            f"or exists (select from {self._in}.assets where not ready)"
         )
 
     # -- assets

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from crux_workspace.errors import ErrorCode, StateError
 from storage_adapters.sql.postgres.database import Database, Query, Rows
 
@@ -22,11 +24,11 @@ async def check_version(database: Database) -> bool:
         StorageError: The server cannot be reached, or refuses.
     """
 
-    def query() -> Query[Rows]:
-        return (yield database.texts.version, ())
+    def query(text: str) -> Query[Rows]:
+        return (yield text, ())
 
-    rows = await database.read(query)
-    version, oldest, waiting = rows[0] if rows else (0, 0, False)
+    rows = await database.read(partial(query, database.texts.version))
+    version, oldest = rows[0] if rows else (0, 0)
     if version < SCHEMA_VERSION:
         raise _out_of_date(
             f"the database has schema {version}, this version needs {SCHEMA_VERSION}; "
@@ -39,6 +41,7 @@ async def check_version(database: Database) -> bool:
             f"this one knows {SCHEMA_VERSION}; upgrade the library",
             version,
         )
+    [[waiting]] = await database.read(partial(query, database.texts.waiting))
     return bool(waiting)
 
 
