@@ -112,8 +112,7 @@ async def test_a_way_that_swallows_everything_is_a_typed_error(
     proxy: FaultProxy, opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_GRACE_S", 0.1)
-    options = {"statement_timeout_ms": 200, "connect_timeout_ms": 300}
-    ws = await opening(proxy.url(pool_size=2, **options))
+    ws = await opening(proxy.url(pool_size=2, statement_timeout_ms=200, connect_timeout_ms=300))
     await ws.write(A, "1")
     proxy.silent = True
     with pytest.raises(StorageError) as unread:

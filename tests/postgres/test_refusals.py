@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ async def own_rules(postgres_server: PostgresServer) -> AsyncIterator[PostgresSe
     await admin.close()
 
 
-def _url(server: PostgresServer, user: str, password: str = SECRET, **options: object) -> str:
+def _url(server: PostgresServer, user: str, password: str = SECRET, **options: Any) -> str:
     return server.url(**options).replace("postgres@", f"{user}:{password}@", 1)
 
 

@@ -33,7 +33,7 @@ _ASTRAY = (
 
 async def counts(server: PostgresServer, text: str = _COUNTS) -> tuple[int, ...]:
     connection = await server.connect()
-    row = await connection.fetchrow(text)
+    [row] = await connection.fetch(text)
     await connection.close()
     return tuple(row)
 
