@@ -93,4 +93,4 @@ def test_a_store_that_does_not_fails_and_says_by_which_checks(tmp_path: Path) ->
 def test_what_is_no_factory_is_wrong_usage(tmp_path: Path, spec: str, words: str) -> None:
     done = run(tmp_path, spec)
     assert done.returncode == 2
-    assert words in done.stderr.replace("\n", " ")
+    assert words in " ".join(done.stderr.replace("│", " ").split())
