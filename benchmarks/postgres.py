@@ -23,7 +23,7 @@ from benchmarks.slices import paired
 from crux_workspace import Workspace, open_workspace
 from tests.support.postgres import PostgresServer, serving
 
-__all__ = ["measure_postgres"]
+__all__ = ["ROWS", "measure_postgres"]
 
 _TABLES = """
 create table bodies(part bigint, id bigint, data bytea, primary key (part, id));
