@@ -137,7 +137,7 @@ class RawFloor:
 
     def hold(self, bodies: dict[str, str]) -> None:
         """Store heads with their bodies, as `searches` scans them."""
-        rows = [(f"head{path}", 1, _HEAD, body.encode()) for path, body in bodies.items()]
+        rows = [(f"head{path}", 1, HEAD, body.encode()) for path, body in bodies.items()]
         self._connection.execute("begin immediate")
         self._connection.executemany(_UPSERT, rows)
         self._connection.execute("commit")

@@ -99,10 +99,9 @@ def main() -> None:
     """Write the tables into the README."""
     text = README.read_text(encoding="utf-8")
     for first, table in (("operation", guarantees()), ("declared ability", abilities())):
-        text, count = re.subn(
-            rf"^\| {first} \|.*\n(?:\|.*\n)+", lambda _, t=table: t + "\n", text, flags=re.M
-        )  # type: ignore[misc]
-        assert count == 1, first
+        before, found, behind = re.split(rf"^(\| {first} \|.*\n(?:\|.*\n)+)", text, flags=re.M)
+        assert found
+        text = f"{before}{table}\n{behind}"
     README.write_text(text, encoding="utf-8")
 
 
