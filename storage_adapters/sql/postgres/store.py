@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import asyncpg
 
 from crux_workspace.errors import WorkspaceError
-from crux_workspace.storage.planning import MAX_PLANS, PartitionReader
+from crux_workspace.storage.planning import MAX_PLANS
 from crux_workspace.storage.records import (
     Batch,
     Committed,
@@ -37,7 +37,7 @@ from storage_adapters.sql.postgres.failures import (
     queue_error,
     translated,
 )
-from storage_adapters.sql.postgres.locked import LockedReader
+from storage_adapters.sql.postgres.held import HeldReader
 from storage_adapters.sql.postgres.sweeping import Sweeper
 from storage_adapters.sql.postgres.texts import Texts
 from storage_adapters.sql.postgres.versions import check_version
@@ -50,6 +50,14 @@ _UNLOCKED_PLANS = 3
 
 _ATTEMPTS = 5
 """How often a transaction is made that the server gave up for another one's sake."""
+
+
+class _ReadLost(Exception):
+    """The connection broke while a plan was read; nothing was sent that could be applied."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class _Contended(Exception):
@@ -193,13 +201,15 @@ class PostgresRecordStore:
                 for attempt in range(1, MAX_PLANS + 1):
                     try:
                         if attempt <= _UNLOCKED_PLANS:
-                            batch = await plan(PartitionReader(self, partition))
-                            committed = await self._commit(partition, batch)
+                            committed = await self._plan_and_commit(partition, plan)
                         else:
                             committed = await self._commit_under_lock(partition, plan)
                     except PreconditionFailed:
                         if attempt == MAX_PLANS:
                             raise
+                    except _ReadLost as lost:
+                        if attempt == _UNLOCKED_PLANS:
+                            raise lost.error from lost.error.__cause__
                     else:
                         return self._told(partition, committed)
         raise AssertionError("unreachable")
@@ -251,6 +261,24 @@ class PostgresRecordStore:
             if not self._in_flight:
                 self._idle.set()
 
+    async def _plan_and_commit(self, partition: str, plan: Plan) -> Committed:
+        """Plan by plain reads, and apply, on one connection."""
+        batch: Batch | None = None
+        try:
+            async with self._database.pool.writing() as connection:
+                reader = HeldReader(self._database, connection, partition)
+                try:
+                    batch = await plan(reader)
+                except Exception as error:
+                    if reader.lost:
+                        raise _ReadLost(error) from error.__cause__
+                    raise
+                with _uncertain():
+                    return await apply(self._database, connection, partition, batch)
+        except (MovedOn, _Contended):
+            assert batch is not None
+            return await self._commit_under_lock(partition, _planned(batch))
+
     async def _commit(self, partition: str, batch: Batch) -> Committed:
         """Apply a batch by itself, or, when its quiet paths cannot be judged from outside, under the lock."""
         for _ in range(_ATTEMPTS):
@@ -262,12 +290,7 @@ class PostgresRecordStore:
                 break
             except _Contended:
                 continue
-
-        async def planned(reader: Reader) -> Batch:
-            del reader
-            return batch
-
-        return await self._commit_under_lock(partition, planned)
+        return await self._commit_under_lock(partition, _planned(batch))
 
     async def _commit_under_lock(self, partition: str, plan: Plan) -> Committed:
         """Plan and apply in one transaction that holds the partition's lock from its start."""
@@ -275,7 +298,7 @@ class PostgresRecordStore:
         for _ in range(_ATTEMPTS):
             try:
                 async with database.holding(partition) as connection:
-                    batch = await plan(LockedReader(database, connection, partition))
+                    batch = await plan(HeldReader(database, connection, partition))
                     with _certain():
                         committed = await apply(database, connection, partition, batch)
                     with _uncertain():
@@ -306,6 +329,14 @@ class PostgresRecordStore:
     def _told(self, partition: str, committed: Committed) -> Committed:
         self._waker.tell(partition, committed.sequence)
         return committed
+
+
+def _planned(batch: Batch) -> Plan:
+    async def plan(reader: Reader) -> Batch:
+        del reader
+        return batch
+
+    return plan
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Word of commits between processes: NOTIFY after the commit, on a connection of its own.
 
 A notification inside the commit's transaction would make all commits of the database queue up behind one lock. Here it is a hint
-that follows the commit: many commits to one message, sent at most once in `_COALESCE_S`. Payloads name partitions by a hash, for every
+that follows the commit: at once after a while of silence, else many commits to one message, one each `_COALESCE_S`. Payloads name
+partitions by a hash, for every
 user of the database may listen. Whoever misses a hint learns by polling.
 """
 
@@ -26,7 +27,7 @@ __all__ = ["HEARTBEAT_S", "Waker", "channel_of"]
 HEARTBEAT_S = 5.0
 """How often a silent connection is asked whether it is alive, and how long it may take to answer."""
 
-_COALESCE_S = 0.005
+_COALESCE_S = 0.01
 _LARGEST_PAYLOAD = 7_900
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
@@ -57,6 +58,7 @@ class Waker:
         self._listeners: dict[str, list[tuple[str, Heard]]] = {}
         self._pending: dict[str, int] = {}
         self._news = asyncio.Event()
+        self._next_send = 0.0
         self._task: asyncio.Task[None] | None = None
         self._closing = False
 
@@ -137,8 +139,10 @@ class Waker:
                     continue
                 waiting = None
                 self._news.clear()
-                if not self._closing:
-                    await asyncio.sleep(_COALESCE_S)
+                now = asyncio.get_running_loop().time()
+                if not self._closing and now < self._next_send:
+                    await asyncio.sleep(self._next_send - now)
+                self._next_send = asyncio.get_running_loop().time() + _COALESCE_S
                 await self._send(connection)
         finally:
             if waiting is not None:

@@ -1,4 +1,4 @@
-"""What a plan reads with while its transaction holds the lock."""
+"""What a plan reads with: the connection that its batch will go by."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ import asyncpg
 from crux_workspace.storage.records import Contains, Page, Record
 from storage_adapters.sql.postgres import reading
 from storage_adapters.sql.postgres.database import Database, Query
-from storage_adapters.sql.postgres.failures import LOST, translated
+from storage_adapters.sql.postgres.failures import LOST, is_lost, translated
 from storage_adapters.sql.postgres.pool import Connection
 
-__all__ = ["LockedReader"]
+__all__ = ["HeldReader"]
 
 T = TypeVar("T")
 
 
-class LockedReader:
-    """A `Reader` over one partition, on the connection that holds its lock: nobody commits there meanwhile."""
+class HeldReader:
+    """A `Reader` over one partition, on one connection; where that holds the partition's lock, nobody commits meanwhile."""
 
     def __init__(self, database: Database, connection: Connection, partition: str) -> None:
         self._database = database
         self._connection = connection
         self._partition = partition
+        self.lost = False
+        """Whether the connection broke while it was read from."""
 
     async def get_many(self, keys: Sequence[str], *, bodies: bool = True) -> list[Record | None]:
         """See `Reader.get_many`."""
@@ -63,4 +65,5 @@ class LockedReader:
         try:
             return await self._database.run(self._connection, query)
         except (asyncpg.PostgresError, *LOST) as error:
+            self.lost = self.lost or (is_lost(error) and not isinstance(error, TimeoutError))
             raise translated(error) from error
