@@ -172,6 +172,19 @@ async def test_hot_plans_of_several_stores_all_land(
         await store.aclose()
 
 
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+async def test_the_isolation_that_the_database_defaults_to_does_not_matter(
+    postgres_server: PostgresServer, postgres_url: str, level: str
+) -> None:
+    admin = await postgres_server.connect()
+    await admin.execute(f"alter database crux set default_transaction_isolation = '{level}'")
+    try:
+        await test_hot_plans_of_several_stores_all_land(postgres_server, postgres_url)
+    finally:
+        await admin.execute("alter database crux reset default_transaction_isolation")
+        await admin.close()
+
+
 async def test_a_pool_without_a_free_connection_is_a_typed_error(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:

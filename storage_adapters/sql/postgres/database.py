@@ -38,6 +38,9 @@ _CACHED_STATEMENTS = 256
 _DEAD_CLIENT_MS = 10_000
 _STANDING_STILL_MS = 30_000
 
+_BEGIN = "begin isolation level read committed"
+"""Whatever the database's default is: each statement must see what was committed before it."""
+
 _PLANNING = {
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
@@ -73,6 +76,7 @@ def _settings(address: Address) -> dict[str, str]:
     options = address.options
     return {
         **_PLANNING,
+        "default_transaction_isolation": "read committed",
         "client_connection_check_interval": str(_DEAD_CLIENT_MS),
         "idle_in_transaction_session_timeout": str(_STANDING_STILL_MS),
         "lock_timeout": str(options.lock_timeout_ms),
@@ -90,7 +94,7 @@ class Database:
         self._timeout_s = options.statement_timeout_ms / 1000 + _GRACE_S
         settings = _settings(address) if options.proxied else {}
         self._begin = "; ".join(
-            ["begin", *(f"set local {name} = '{value}'" for name, value in settings.items())]
+            [_BEGIN, *(f"set local {name} = '{value}'" for name, value in settings.items())]
         )
         self.pool = Pool(
             lambda: connect(address), options.pool_size, wait_s=options.connect_timeout_ms / 1000

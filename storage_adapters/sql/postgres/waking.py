@@ -2,8 +2,7 @@
 
 A notification inside the commit's transaction would make all commits of the database queue up behind one lock. Here it is a hint
 that follows the commit: at once after a while of silence, else many commits to one message, one each `_COALESCE_S`. Payloads name
-partitions by a hash, for every
-user of the database may listen. Whoever misses a hint learns by polling.
+partitions by a hash, for every user of the database may listen. Whoever misses a hint learns by polling.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ HEARTBEAT_S = 5.0
 
 _COALESCE_S = 0.01
 _LARGEST_PAYLOAD = 7_900
+_MOST_PENDING = 10_000
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 
@@ -64,6 +64,8 @@ class Waker:
 
     def tell(self, partition: str, sequence: int) -> None:
         """Let others know of a commit; 0 says that the partition was dropped."""
+        if len(self._pending) >= _MOST_PENDING:  # nobody could be told for long; they poll
+            self._pending.clear()
         self._pending[mark_of(partition)] = sequence
         self._news.set()
         self._start()
@@ -102,14 +104,16 @@ class Waker:
         pause = _FIRST_PAUSE_S
         while not self._closing or self._pending:
             connection: Connection | None = None
+            began = asyncio.get_running_loop().time()
             try:
                 connection = await connect(self._database.address.direct, synchronous_commit="off")
                 await self._attend(connection)
-                pause = _FIRST_PAUSE_S
             except (asyncpg.PostgresError, *LOST, WorkspaceError) as error:
                 _log.debug("word of commits is interrupted: %s", type(error).__name__)
                 if self._closing:
                     return
+                if asyncio.get_running_loop().time() - began > _LONGEST_PAUSE_S:
+                    pause = _FIRST_PAUSE_S  # it had been well
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
             finally:
