@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         check_minimal_store,
         check_record_store,
     )
+    from crux_workspace.testing.watch import WatchContract
     from crux_workspace.testing.workspace import WorkspaceContract, refused
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "RecordStoreContract",
     "Report",
     "SequentialIds",
+    "WatchContract",
     "WorkspaceContract",
     "WorkspaceMachine",
     "check_asset_store",
@@ -79,6 +81,7 @@ _HOMES = {
     "RecordStoreContract": "records",
     "Report": "report",
     "SequentialIds": "doubles",
+    "WatchContract": "watch",
     "WorkspaceContract": "workspace",
     "WorkspaceMachine": "machines",
     "check_asset_store": "report",
