@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,35 +69,21 @@ async def test_names_that_no_schema_can_have_are_refused(schema: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def elsewhere() -> Iterator[PostgresServer]:
     """A server whose own order of text is the other way round."""
     localedef = shutil.which("localedef")
     assert localedef is not None, "localedef comes with the C library"
-    folder = tmp_path_factory.mktemp("locales")
-    folder.chmod(0o755)
-    for parent in folder.parents:
-        if parent.stat().st_uid == os.geteuid():
-            parent.chmod(parent.stat().st_mode | 0o011)
-    here = Path(__file__).parent / "locales"
-    made = subprocess.run(
-        [
-            localedef,
-            "-c",
-            "-f",
-            here / "charmap",
-            "-i",
-            here / "upside_down",
-            folder / "xx_XX.UTF-8",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (folder / "xx_XX.UTF-8" / "LC_COLLATE").exists(), made.stderr
-    with serving(
-        init=("--locale=C", "--lc-collate=xx_XX.UTF-8"), environment={"LOCPATH": str(folder)}
-    ) as server:
-        yield server
+    sources = Path(__file__).parent / "locales"
+    with tempfile.TemporaryDirectory(prefix="crux-locale-") as folder:
+        Path(folder).chmod(0o755)  # the server may run as somebody else
+        made = Path(folder) / "xx_XX.UTF-8"
+        command = [localedef, "-c", "-f", sources / "charmap", "-i", sources / "upside_down", made]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (made / "LC_COLLATE").exists(), ran.stderr
+        with serving(
+            init=("--locale=C", "--lc-collate=xx_XX.UTF-8"), environment={"LOCPATH": folder}
+        ) as server:
+            yield server
 
 
 async def test_order_is_by_code_point_whatever_the_database_orders_by(
