@@ -9,20 +9,15 @@ from types import TracebackType
 from typing import Self
 from weakref import WeakValueDictionary
 
-import asyncpg
-
-from crux_workspace.errors import WorkspaceError
 from crux_workspace.storage.planning import MAX_PLANS
 from crux_workspace.storage.records import (
     Batch,
     Committed,
     Contains,
-    OutcomeUnknown,
     Page,
     PartitionPage,
     Plan,
     PreconditionFailed,
-    Reader,
     Record,
 )
 from storage_adapters.sql.postgres import reading
@@ -30,14 +25,17 @@ from storage_adapters.sql.postgres.address import parse
 from storage_adapters.sql.postgres.committing import CAPABILITIES, MovedOn, apply
 from storage_adapters.sql.postgres.database import Database, Query
 from storage_adapters.sql.postgres.failures import (
-    LOST,
     closed_error,
-    is_contended,
-    is_lost,
     queue_error,
-    translated,
 )
 from storage_adapters.sql.postgres.held import HeldReader
+from storage_adapters.sql.postgres.outcomes import (
+    Contended,
+    ReadLost,
+    certain,
+    planned,
+    uncertain,
+)
 from storage_adapters.sql.postgres.sweeping import Sweeper
 from storage_adapters.sql.postgres.texts import Texts
 from storage_adapters.sql.postgres.versions import check_version
@@ -50,18 +48,6 @@ _UNLOCKED_PLANS = 3
 
 _ATTEMPTS = 5
 """How often a transaction is made that the server gave up for another one's sake."""
-
-
-class _ReadLost(Exception):
-    """The connection broke while a plan was read; nothing was sent that could be applied."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(error)
-        self.error = error
-
-
-class _Contended(Exception):
-    """The server gave up the transaction for another one's sake."""
 
 
 class PostgresRecordStore:
@@ -207,7 +193,7 @@ class PostgresRecordStore:
                     except PreconditionFailed:
                         if attempt == MAX_PLANS:
                             raise
-                    except _ReadLost as lost:
+                    except ReadLost as lost:
                         if attempt == _UNLOCKED_PLANS:
                             raise lost.error from lost.error.__cause__
                     else:
@@ -271,26 +257,26 @@ class PostgresRecordStore:
                     batch = await plan(reader)
                 except Exception as error:
                     if reader.lost:
-                        raise _ReadLost(error) from error.__cause__
+                        raise ReadLost(error) from error.__cause__
                     raise
-                with _uncertain():
+                with uncertain():
                     return await apply(self._database, connection, partition, batch)
-        except (MovedOn, _Contended):
+        except (MovedOn, Contended):
             assert batch is not None
-            return await self._commit_under_lock(partition, _planned(batch))
+            return await self._commit_under_lock(partition, planned(batch))
 
     async def _commit(self, partition: str, batch: Batch) -> Committed:
         """Apply a batch by itself, or, when its quiet paths cannot be judged from outside, under the lock."""
         for _ in range(_ATTEMPTS):
             try:
                 async with self._database.pool.writing() as connection:
-                    with _uncertain():
+                    with uncertain():
                         return await apply(self._database, connection, partition, batch)
             except MovedOn:
                 break
-            except _Contended:
+            except Contended:
                 continue
-        return await self._commit_under_lock(partition, _planned(batch))
+        return await self._commit_under_lock(partition, planned(batch))
 
     async def _commit_under_lock(self, partition: str, plan: Plan) -> Committed:
         """Plan and apply in one transaction that holds the partition's lock from its start."""
@@ -299,12 +285,12 @@ class PostgresRecordStore:
             try:
                 async with database.holding(partition) as connection:
                     batch = await plan(HeldReader(database, connection, partition))
-                    with _certain():
+                    with certain():
                         committed = await apply(database, connection, partition, batch)
-                    with _uncertain():
+                    with uncertain():
                         await database.commit(connection)
                 return committed
-            except _Contended:
+            except Contended:
                 continue
         raise queue_error()
 
@@ -329,34 +315,3 @@ class PostgresRecordStore:
     def _told(self, partition: str, committed: Committed) -> Committed:
         self._waker.tell(partition, committed.sequence)
         return committed
-
-
-def _planned(batch: Batch) -> Plan:
-    async def plan(reader: Reader) -> Batch:
-        del reader
-        return batch
-
-    return plan
-
-
-@contextmanager
-def _certain() -> Iterator[None]:
-    """Nothing is applied yet: whatever fails, nothing was written."""
-    try:
-        yield
-    except (asyncpg.PostgresError, *LOST) as error:
-        if is_contended(error):
-            raise _Contended from error
-        raise translated(error) from error
-
-
-@contextmanager
-def _uncertain() -> Iterator[None]:
-    """Whoever loses the connection here does not know whether the commit was made."""
-    try:
-        with _certain():
-            yield
-    except WorkspaceError as error:
-        if error.__cause__ is not None and is_lost(error.__cause__):
-            raise OutcomeUnknown from error.__cause__
-        raise
