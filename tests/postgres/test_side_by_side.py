@@ -77,7 +77,8 @@ def elsewhere() -> Iterator[PostgresServer]:
     with tempfile.TemporaryDirectory(prefix="crux-locale-") as folder:
         Path(folder).chmod(0o755)  # the server may run as somebody else
         made = Path(folder) / "xx_XX.UTF-8"
-        command = [localedef, "-c", "-f", sources / "charmap", "-i", sources / "upside_down", made]
+        given = (sources / "charmap", "-i", sources / "upside_down", made)
+        command = [localedef, "-c", "-f", *map(str, given)]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (made / "LC_COLLATE").exists(), ran.stderr
         with serving(
