@@ -14,8 +14,6 @@ Certify a store by subclassing it with a `storage` fixture::
                 yield storage(records=records)
 """
 
-# ruff: noqa: D102 - the checks are named for what they require
-
 from __future__ import annotations
 
 import asyncio
@@ -51,15 +49,18 @@ class WatchContract:
 
     @pytest.fixture
     def storage(self) -> Storage:
+        """Return the storage to certify."""
         message = "override the `storage` fixture with a Storage to certify"
         raise NotImplementedError(message)
 
     @pytest.fixture
     def elsewhere(self, storage: Storage) -> Storage:
+        """Return another way to the same data."""
         return storage
 
     @pytest_asyncio.fixture
     async def make(self) -> AsyncIterator[Callable[[Storage], Workspace]]:
+        """Make workspaces over a storage; they are closed at the end."""
         made: list[Workspace] = []
         fresh = f"contract-{secrets.token_hex(6)}"
         async with local_runtime() as runtime:
@@ -75,15 +76,18 @@ class WatchContract:
 
     @pytest.fixture
     def ws(self, make: Callable[[Storage], Workspace], storage: Storage) -> Workspace:
+        """Return the workspace that is watched."""
         return make(storage)
 
     @pytest.fixture
     def other(self, make: Callable[[Storage], Workspace], elsewhere: Storage) -> Workspace:
+        """Return a workspace that somebody else writes with."""
         return make(elsewhere)
 
     async def test_each_commit_of_others_arrives_once_and_in_order(
         self, ws: Workspace, other: Workspace
     ) -> None:
+        """Judge: each commit of others arrives once and in order."""
         async with ws.watch(recursive=True, poll_interval_ms=POLL_MS) as feed:
             await feed.ready()
             for number in range(20):
@@ -95,6 +99,7 @@ class WatchContract:
     async def test_commits_at_once_arrive_in_the_order_of_the_log(
         self, ws: Workspace, other: Workspace
     ) -> None:
+        """Judge: commits at once arrive in the order of the log."""
         async with ws.watch(recursive=True, poll_interval_ms=POLL_MS) as feed:
             await feed.ready()
             await asyncio.gather(
@@ -107,6 +112,7 @@ class WatchContract:
     async def test_a_transaction_arrives_whole_and_by_path(
         self, ws: Workspace, other: Workspace
     ) -> None:
+        """Judge: a transaction arrives whole and by path."""
         async with ws.watch(recursive=True, poll_interval_ms=POLL_MS) as feed:
             await feed.ready()
             async with other.transaction() as tx:
@@ -122,6 +128,7 @@ class WatchContract:
         assert (events[2].type, events[2].from_path) == ("rename", A)
 
     async def test_a_watch_goes_on_behind_its_cursor(self, ws: Workspace, other: Workspace) -> None:
+        """Judge: a watch goes on behind its cursor."""
         for number in range(6):
             await ws.write(A, str(number))
         async with ws.watch(start="oldest", poll_interval_ms=POLL_MS) as feed:
@@ -132,6 +139,7 @@ class WatchContract:
         assert [event.sequence for event in rest] == [3, 4, 5, 6, 7]
 
     async def test_only_what_is_asked_for_arrives(self, ws: Workspace, other: Workspace) -> None:
+        """Judge: only what is asked for arrives."""
         async with ws.watch("/workspace/in", recursive=True, poll_interval_ms=POLL_MS) as feed:
             await feed.ready()
             await other.write("/workspace/out", "x")
@@ -145,6 +153,7 @@ class WatchContract:
     async def test_a_namespace_that_begins_anew_is_a_gap(
         self, ws: Workspace, other: Workspace
     ) -> None:
+        """Judge: a namespace that begins anew is a gap."""
         for number in range(3):
             await ws.write(A, str(number))
         async with ws.watch(start="oldest", poll_interval_ms=POLL_MS) as feed:

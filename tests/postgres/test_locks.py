@@ -93,11 +93,11 @@ async def test_a_statement_that_takes_too_long_is_a_typed_error(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
     async with await PostgresRecordStore.open(
-        postgres_server.url(statement_timeout_ms=50)
+        postgres_server.url(statement_timeout_ms=1_000)
     ) as store:
 
         def slow() -> database.Query[database.Rows]:
-            return (yield "select pg_sleep(5)", ())
+            return (yield "select pg_sleep(20)", ())
 
         with pytest.raises(StorageError) as late:
             await store.database.read(slow)
