@@ -366,6 +366,7 @@ async def test_both_of_two_on_one_path_land_when_they_try_again(
 @pytest.mark.parametrize("look", ["list", "grep", "exists", "read of what is missing"])
 async def test_write_skew_is_refused(ws: Workspace, other: Workspace, look: str) -> None:
     """Both see that nobody is on call and sign up: only one may."""
+    both_have_looked = asyncio.Barrier(2)
 
     async def is_free(tx: Transaction) -> bool:
         if look == "list":
@@ -379,7 +380,7 @@ async def test_write_skew_is_refused(ws: Workspace, other: Workspace, look: str)
     async def sign_up(of: Workspace, name: str) -> None:
         async with of.transaction() as tx:
             assert await is_free(tx)
-            await asyncio.sleep(0)
+            await both_have_looked.wait()
             await tx.write(f"/workspace/oncall/{name}", "on call")
 
     done = await asyncio.gather(sign_up(ws, "a"), sign_up(other, "b"), return_exceptions=True)
