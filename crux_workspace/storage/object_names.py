@@ -15,7 +15,7 @@ from crux_workspace.errors import InvalidInputError
 __all__ = ["created_at_of", "name_of", "readable", "stem_of"]
 
 LONGEST_SEGMENT_BYTES = 200
-_NAMED = re.compile(r"(?s).*[^/.]\.(\d{13,15})")
+_NAMED = re.compile(r"(?s).*[^/.]\.([0-9]{13,15})")
 _HASHED = re.compile(r"\+[0-9a-f]{64}")
 
 

@@ -39,7 +39,7 @@ class Upload:
         """Whether the server keeps the checksum of the whole, not of the parts only."""
         self._part = 0
         self._parts: list[CompletedPartTypeDef] = []
-        self._pending: set[Future[CompletedPartTypeDef]] = set()
+        self._pending: set[asyncio.Future[CompletedPartTypeDef]] = set()
         self._last: Future[Any] | None = None
         self._may_stand = False
         """Whether the object may be there under its name."""
@@ -169,14 +169,14 @@ class Upload:
             await self._collect(asyncio.FIRST_COMPLETED)
         self._part += 1
         number = self._part
-        self._pending.add(self._bucket.begin(lambda: self._upload_part(number, data)))
+        begun = self._bucket.begin(lambda: self._upload_part(number, data))
+        self._pending.add(asyncio.wrap_future(begun))
 
     async def _collect(self, when: str) -> None:
-        waiting = {asyncio.wrap_future(future): future for future in self._pending}
-        done, _ = await asyncio.wait(waiting, return_when=when)
+        done, _ = await asyncio.wait(self._pending, return_when=when)
         for future in done:
-            self._pending.discard(waiting[future])
             self._parts.append(await future)
+            self._pending.discard(future)
 
     def _create(self) -> None:
         request: dict[str, Any] = {
@@ -249,9 +249,8 @@ class Upload:
 
     async def _take_back(self) -> None:
         """Remove what was stored; what cannot be removed now is left to the sweeps."""
-        for future in (*self._pending, *((self._last,) if self._last else ())):
-            with suppress(Exception, asyncio.CancelledError):
-                await asyncio.wrap_future(future)
+        ended = [asyncio.wrap_future(self._last)] if self._last is not None else []
+        await asyncio.gather(*self._pending, *ended, return_exceptions=True)
         if self._upload_id is not None or self._may_stand:
             with suppress(Exception):
                 await self._bucket.run(self._remove)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import gc
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -401,6 +402,38 @@ async def test_without_checksum_headers_bytes_are_still_held_to_their_hash(
         with pytest.raises(StorageError) as caught:
             await store.get(small.ref)
         assert caught.value.code == ErrorCode.RECORD_CORRUPT
+
+
+# -- sizes
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("parts", [0, 1, 2])
+async def test_every_size_around_a_part_is_kept(
+    parts: int, more: int, server: S3Server, prefix: str
+) -> None:
+    size = max(0, parts * QUICK.part_bytes + more)
+    data = payload(size)
+    store = await s3_assets(prefix, settings=QUICK)
+    limit = PutOptions(key=f"w/n/{secrets.token_hex(16)}", mime_type="x/y", max_bytes=size)
+    for source in (data, chunks(data, 700_001)):
+        asset = await store.put(source, limit)
+        assert asset.size == size
+        assert await store.get(asset.ref) == data
+        assert await asyncio.to_thread(server.uploads, prefix) == []
+        await store.delete(asset.ref)
+    await store.aclose()
+
+
+async def test_parts_that_fail_together_are_one_error(
+    store: S3AssetStore, faults: HttpFaults, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults.rule = times(None, busy(), sends_part)
+    with pytest.raises(StorageError):
+        await store.put(payload(16 << 20), options())
+    await store.aclose()
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 # -- cancelling and closing

@@ -190,6 +190,24 @@ async def test_an_upload_that_is_swept_before_its_commit_is_refused(
         await made.aclose()
 
 
+async def test_two_prefixes_of_one_bucket_do_not_meet(server: S3Server, prefix: str) -> None:
+    stores = [await s3_assets(f"{prefix}/{name}") for name in ("a", "ab")]
+    records = [MemoryRecordStore() for _ in stores]
+    pairs = zip(records, stores, strict=True)
+    both = [workspace(id="w", namespace="n", records=r, assets=a) for r, a in pairs]
+    for number, ws in enumerate(both):
+        await ws.write(A, bytes([number]) * 100_000)
+    await both[0].delete(A, purge=True)
+    await both[0].drop_namespace("n")
+    assert await both[1].read_bytes(A) == b"\x01" * 100_000
+    assert len((await stores[0].list("w/n/", limit=9)).assets) == 1
+    assert len((await stores[1].list("w/n/", limit=9)).assets) == 1
+    for ws in both:
+        await ws.aclose()
+    for store in stores:
+        await store.aclose()
+
+
 async def test_a_missing_object_is_told_apart_from_a_server_in_trouble(
     server: S3Server, prefix: str, tmp_path: object
 ) -> None:
