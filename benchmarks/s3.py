@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.__main__ import paired
+from benchmarks.slices import paired
 from crux_workspace.storage import PutOptions
 from storage_adapters.s3 import S3AssetStore, S3Settings
 from tests.support.s3_server import S3Server, s3_server
