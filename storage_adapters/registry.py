@@ -44,6 +44,9 @@ _BUNDLED = {
         "postgresql": "storage_adapters.sql.postgres:postgres_backend",
         "postgres": "storage_adapters.sql.postgres:postgres_backend",
         "memory": "storage_adapters.registry:memory_backend",
+        "redis": "storage_adapters.redis:redis_backend",
+        "rediss": "storage_adapters.redis:redis_backend",
+        "redis+unix": "storage_adapters.redis:redis_backend",
     },
     _ASSETS: {
         "file": "storage_adapters.local_files:file_backend",
@@ -55,6 +58,9 @@ _BUNDLED = {
         "obstore+file": "storage_adapters.object_stores:obstore_backend",
         "gs": "storage_adapters.object_stores:obstore_backend",
         "az": "storage_adapters.object_stores:obstore_backend",
+        "redis": "storage_adapters.redis:redis_assets_backend",
+        "rediss": "storage_adapters.redis:redis_assets_backend",
+        "redis+unix": "storage_adapters.redis:redis_assets_backend",
     },
 }
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from crux_workspace import Workspace
     from crux_workspace.storage import Storage
     from tests.support.postgres import PostgresServer
+    from tests.support.redis_servers import RedisServer
 
 _CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 for _name, _examples, _steps in (("dev", 10, 25), ("ci", 15, 30), ("nightly", 1_000, 60)):
@@ -67,7 +68,20 @@ async def postgres_url(postgres_server: PostgresServer) -> str:
     return postgres_server.url()
 
 
-BUNDLED = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+@pytest.fixture
+def redis_server() -> RedisServer:
+    """The server that the tests of this process share; its databases hold nothing."""
+    from tests.support.redis_servers import emptied_server
+
+    return emptied_server()
+
+
+BUNDLED = [
+    "memory",
+    "sqlite",
+    pytest.param("postgres", marks=pytest.mark.postgres),
+    pytest.param("redis", marks=pytest.mark.redis),
+]
 ON_DEMAND = ["journaled", "s3"] if os.environ.get("CRUX_STORES") == "all" else []
 """See tests/support/stages.py."""
 
@@ -79,6 +93,9 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         server: PostgresServer = request.getfixturevalue("postgres_server")
         server.empty()
         return server.url(pool_size=4)
+    if request.param == "redis":
+        url: str = request.getfixturevalue("redis_server").url()
+        return url
     return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/work.db"
 
 
@@ -100,6 +117,9 @@ async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         server: PostgresServer = request.getfixturevalue("postgres_server")
         await empty(server)
         opened = await open_storage(server.url(pool_size=4))
+    elif request.param == "redis":
+        redis: RedisServer = request.getfixturevalue("redis_server")
+        opened = await open_storage(redis.url())
     else:
         opened = await open_storage(f"sqlite:///{tmp_path}/work.db?durability=normal")
     yield opened

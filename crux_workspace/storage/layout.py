@@ -46,6 +46,7 @@ __all__ = [
     "key",
     "log_key",
     "log_rows",
+    "log_values",
     "number",
     "partition_name",
     "path_field",
@@ -249,21 +250,27 @@ def redact(record: LogRecord, file_id: str, instead: str) -> bool:
     return bool(found)
 
 
-def log_rows(batch: Batch, sequence: int) -> list[tuple[str, bytes, bytes | None]]:
-    """Return the log records of a commit as (key, value, body)."""
+def log_values(batch: Batch) -> list[tuple[bytes, bytes | None]]:
+    """Return (value, body) of a commit's log records: the first one's, then those that carry more of its changes."""
     record = LogRecord(commit_id=batch.commit_id, verb=batch.verb, actor=batch.actor)
     if len(batch.changes) <= CHANGES_IN_VALUE:
         record.changes = [_packed(c) for c in batch.changes]
-        return [(log_key(sequence), _encode(record), None)]
+        return [(_encode(record), None)]
     bodies = [
         encode_changes(batch.changes[start : start + CHANGES_PER_BODY])
         for start in range(0, len(batch.changes), CHANGES_PER_BODY)
     ]
     record.bodies = len(bodies)
-    rows: list[tuple[str, bytes, bytes | None]] = [(log_key(sequence), _encode(record), bodies[0])]
-    for k, body in enumerate(bodies[1:], 1):
-        rows.append((log_key(sequence) + number(k) + FIELD_END, b"{}", body))
-    return rows
+    return [(_encode(record), bodies[0]), *((b"{}", body) for body in bodies[1:])]
+
+
+def log_rows(batch: Batch, sequence: int) -> list[tuple[str, bytes, bytes | None]]:
+    """Return the log records of a commit as (key, value, body)."""
+    head = log_key(sequence)
+    return [
+        (head + number(k) + FIELD_END if k else head, value, body)
+        for k, (value, body) in enumerate(log_values(batch))
+    ]
 
 
 def judge_identity(meta: Meta | None, batch: Batch) -> None:

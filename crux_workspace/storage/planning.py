@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.storage.records import (
@@ -19,7 +19,7 @@ from crux_workspace.storage.records import (
 if TYPE_CHECKING:
     from crux_workspace.storage.records import RecordStore
 
-__all__ = ["MAX_PLANS", "PartitionReader", "commit_replanned"]
+__all__ = ["MAX_PLANS", "PartitionReader", "commit_replanned", "replanned"]
 
 MAX_PLANS = 10
 _FIRST_PAUSE_S = 0.002
@@ -67,18 +67,28 @@ class PartitionReader:
 
 
 async def commit_replanned(store: RecordStore, partition: str, plan: Plan) -> Committed:
-    """Plan, commit, and plan again when the batch was refused: at most `MAX_PLANS` times, pausing with jitter.
+    """Plan, commit, and plan again when the batch was refused; see `replanned`."""
+    reader = PartitionReader(store, partition)
+
+    async def once() -> Committed:
+        return await store.commit(partition, await plan(reader))
+
+    return await replanned(once)
+
+
+async def replanned(
+    once: Callable[[], Awaitable[Committed]], attempts: int = MAX_PLANS
+) -> Committed:
+    """Plan and commit by `once`, and again while it is refused: at most `attempts` times, pausing with jitter.
 
     Raises:
         PreconditionFailed: The last refusal, when every attempt was refused.
     """
-    reader = PartitionReader(store, partition)
-    for attempt in range(1, MAX_PLANS + 1):
-        batch = await plan(reader)
+    for attempt in range(1, attempts + 1):
         try:
-            return await store.commit(partition, batch)
+            return await once()
         except PreconditionFailed:
-            if attempt == MAX_PLANS:
+            if attempt == attempts:
                 raise
             await asyncio.sleep(random.uniform(0, _FIRST_PAUSE_S * 2**attempt))  # noqa: S311 - jitter
     raise AssertionError("unreachable")

@@ -80,7 +80,7 @@ async def test_a_bundle_closes_only_what_it_owns(tmp_path: Path) -> None:
         ("postgresql://user:secret@host/db?secret=1", None),
         ("postgresql://user:secret@host/db?pool_size=secret", None),
         ("postgresql://user:se@secret:word@host:1/db?schema=", None),
-        ("redis://:secret@host", None),
+        ("redis://:secret@host?secret=1", None),
         ("sqlite:///a.db?durability=secret", None),
         ("sqlite:///a.db?secret=1", None),
         ("sqlite://user:secret@host/a.db", None),

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from crux_workspace.storage import MemoryRecordStore, StoreCapabilities
+from storage_adapters.redis import RedisRecordStore
 from storage_adapters.sql import SqliteRecordStore
 from storage_adapters.sql.postgres import PostgresRecordStore
 
@@ -14,14 +15,14 @@ __all__ = ["abilities", "guarantees"]
 
 README = Path(__file__).parents[2] / "README.md"
 
-MEMORY, SQLITE, POSTGRES = (
-    store.capabilities for store in (MemoryRecordStore, SqliteRecordStore, PostgresRecordStore)
-)
+KINDS = (MemoryRecordStore, SqliteRecordStore, PostgresRecordStore, RedisRecordStore)
+MEMORY, SQLITE, POSTGRES, REDIS = (kind.capabilities for kind in KINDS)
 STORES = {
     "`memory://`": (MEMORY, ""),
     "`sqlite://`": (SQLITE, "survives a power cut"),
     "`sqlite://…?durability=normal`": (SQLITE, "survives a killed process"),
     "`postgresql://`": (POSTGRES, "survives a power cut"),
+    "`redis://`": (REDIS, "survives what the server's AOF survives"),
 }
 """How a URL begins, what its store declares, and what its acknowledged commits survive."""
 
@@ -61,14 +62,9 @@ def guarantees() -> str:
 
 def abilities() -> str:
     """Return the table of abilities and stores."""
-    head = [
-        "declared ability",
-        "`MemoryRecordStore`",
-        "`SqliteRecordStore`",
-        "`PostgresRecordStore`",
-    ]
+    head = ["declared ability", *(f"`{kind.__name__}`" for kind in KINDS)]
     rows = [
-        [f"`{name}`: {meaning}", *(_told(getattr(s, name)) for s in (MEMORY, SQLITE, POSTGRES))]
+        [f"`{name}`: {meaning}", *(_told(getattr(kind.capabilities, name)) for kind in KINDS)]
         for name, meaning in ABILITIES.items()
     ]
     return _table(head, rows)

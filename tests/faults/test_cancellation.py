@@ -89,14 +89,15 @@ async def _cancel_at_each_step(
         assert step < _PATIENCE
 
 
-_ON_SQLITE = chosen(CASES, "cancelling on sqlite", 0.25)
+_BEYOND_MEMORY = chosen(CASES, "cancelling on sqlite", 0.25)
 
 
-@pytest.mark.parametrize("case", _ON_SQLITE, ids=repr)
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("redis", marks=pytest.mark.redis)])
+@pytest.mark.parametrize("case", _BEYOND_MEMORY, ids=repr)
 async def test_a_call_cancelled_while_the_writer_works_is_wholly_there_or_absent(
-    case: Case, tmp_path: Path
+    case: Case, kind: str, tmp_path: Path
 ) -> None:
-    async with open_stage("sqlite", tmp_path) as stage:
+    async with open_stage(kind, tmp_path) as stage:
         expected = await reference(stage, case)
         step, finished = 0, False
         while not finished:

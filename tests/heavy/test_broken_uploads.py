@@ -12,7 +12,7 @@ import pytest
 from crux_workspace import Retention, open_workspace
 from crux_workspace.errors import InvalidInputError
 from storage_adapters.local_files import LocalFilesAssetStore
-from tests.support.crew import Crew, check_file
+from tests.support.crew import Crew, SharedDatabase
 
 OPTIONS: dict[str, Any] = {"retention": Retention(asset_grace_ms=0)}
 BLOCK = b"x" * (1 << 20)
@@ -123,7 +123,7 @@ async def test_a_killed_upload_leaves_nothing_after_gc(
         async with open_workspace(f"sqlite:///{path}", **OPTIONS) as ws:
             await asyncio.sleep(0.002)
             await ws.gc(dry_run=False)
-        records = await check_file(path)
+        records = await SharedDatabase(path, "full").check()
         assert len(_left(folder)) == len(records.referenced)
         if kind != "append":
             assert len(_left(folder)) == kept

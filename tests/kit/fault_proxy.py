@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -104,10 +105,12 @@ class _Cut(Exception):
 
 
 @contextlib.asynccontextmanager
-async def fault_proxy(host: str, port: int) -> AsyncIterator[FaultProxy]:
-    """Run a proxy in front of a server; it passes everything on until it is told otherwise."""
+async def fault_proxy(
+    host: str, port: int, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[FaultProxy]:
+    """Run a proxy in front of a server; it passes everything on until it is told otherwise. With `tls` its own side is TLS."""
     proxy = FaultProxy((host, port))
-    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, ssl=tls)
     proxy.port = server.sockets[0].getsockname()[1]
     try:
         yield proxy

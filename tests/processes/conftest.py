@@ -1,4 +1,4 @@
-"""One SQLite file and the processes that share it."""
+"""Stores that processes share."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from crux_workspace import open_workspace_sync
-from tests.support.crew import Crew
+from tests.support.crew import Crew, Shared, SharedDatabase, SharedServer
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A database that exists."""
-    with open_workspace_sync(f"sqlite:///{tmp_path}/work.db"):
+@pytest.fixture(params=["full", "normal", pytest.param("redis", marks=pytest.mark.redis)])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Shared:
+    """A store that exists: a database file with each durability, and a server."""
+    if request.param == "redis":
+        return SharedServer(request.getfixturevalue("redis_server").url())
+    database = SharedDatabase(tmp_path / "work.db", request.param)
+    with open_workspace_sync(database.url):
         pass
-    return tmp_path / "work.db"
+    return database
 
 
 @pytest.fixture

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from pathlib import Path
 
 import pytest
 
 from crux_workspace import open_workspace
 from tests.processes.test_killing import ROUNDS
-from tests.support.crew import Crew, check_file
+from tests.support.crew import Crew, Shared
 
 WRITER = """
 import asyncio, json, sys
@@ -35,13 +34,16 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.parametrize(
+    "shared", ["normal", pytest.param("redis", marks=pytest.mark.redis)], indirect=True
+)
 @pytest.mark.timeout(30 + 4 * ROUNDS)
 async def test_a_killed_writer_of_a_long_history_leaves_every_version_whole(
-    path: Path, crew: Crew
+    shared: Shared, crew: Crew
 ) -> None:
     from tests.support.long_texts import long_text
 
-    url = f"sqlite:///{path}?durability=normal"
+    url = shared.url
     chance = random.Random(1)
     done = 0
     for _ in range(max(3, ROUNDS // 5)):
@@ -49,7 +51,7 @@ async def test_a_killed_writer_of_a_long_history_leaves_every_version_whole(
         told = [worker.first()]
         await asyncio.sleep(chance.uniform(0.02, 0.15))
         told += worker.kill()
-        await check_file(path)
+        await shared.check()
         async with open_workspace(url) as ws:
             entries = await ws.history("/workspace/h.md")
             assert entries[0].version >= told[-1] > done, "what was acknowledged is there"

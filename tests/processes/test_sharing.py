@@ -1,4 +1,4 @@
-"""Several processes on one file: nothing is lost, nobody waits for long, and only who meets is refused."""
+"""Several processes on one store: nothing is lost, nobody waits for long, and only who meets is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from crux_workspace import open_workspace
-from tests.support.crew import Crew, check_file
+from tests.support.crew import Crew, Shared
+
+pytestmark = pytest.mark.parametrize(
+    "shared", ["normal", pytest.param("redis", marks=pytest.mark.redis)], indirect=True
+)
 
 APPENDS = """
 import asyncio, json, sys, time
@@ -68,9 +72,9 @@ asyncio.run(main())
 
 
 async def test_eight_processes_append_to_one_file_and_no_line_is_lost(
-    path: Path, crew: Crew
+    shared: Shared, crew: Crew
 ) -> None:
-    url = f"sqlite:///{path}?durability=normal"
+    url = shared.url
     workers = [crew.start(APPENDS, url, tag, 50) for tag in "abcdefgh"]
     for worker in workers:
         assert worker.first() == "ready"
@@ -85,25 +89,25 @@ async def test_eight_processes_append_to_one_file_and_no_line_is_lost(
     for tag in "abcdefgh":
         assert [line for line in lines if line[0] == tag] == [f"{tag}:{n}" for n in range(50)]
     assert max(longest) < 2.0
-    await check_file(path)
+    await shared.check()
 
 
-async def test_three_processes_on_disjoint_paths_never_conflict(path: Path, crew: Crew) -> None:
-    url = f"sqlite:///{path}?durability=normal"
+async def test_three_processes_on_disjoint_paths_never_conflict(shared: Shared, crew: Crew) -> None:
+    url = shared.url
     workers = [crew.start(DISJOINT, url, tag) for tag in "abc"]
     sequences = [number for worker in workers for number in worker.finish()]
     assert sorted(sequences) == list(range(1, 13))
     async with open_workspace(url) as ws:
         for tag in "abc":
             assert await ws.read_text(f"/workspace/{tag}/all") == "0\n1\n2\n3\n"
-    await check_file(path)
+    await shared.check()
 
 
 @pytest.mark.parametrize("attempts", [1, 20])
 async def test_of_two_processes_on_one_path_one_conflicts_or_both_land_by_trying_again(
-    path: Path, crew: Crew, tmp_path: Path, attempts: int
+    shared: Shared, crew: Crew, tmp_path: Path, attempts: int
 ) -> None:
-    url = f"sqlite:///{path}?durability=normal"
+    url = shared.url
     async with open_workspace(url) as ws:
         await ws.write("/workspace/count", 0)
     one, two = tmp_path / "one", tmp_path / "two"

@@ -12,6 +12,7 @@ from crux_workspace.testing import CommitOnlyRecordStore
 from crux_workspace.testing.workspace import WorkspaceContract
 from storage_adapters import open_storage
 from tests.support.adapted import journaled_storage, s3_storage
+from tests.support.redis_servers import RedisServer
 
 
 class TestWorkspaceInMemory(WorkspaceContract):
@@ -32,6 +33,14 @@ class TestWorkspaceOnPostgres(WorkspaceContract):
     @pytest.fixture
     async def storage(self, postgres_url: str) -> AsyncIterator[Storage]:
         async with open_storage(postgres_url) as opened:
+            yield opened
+
+
+@pytest.mark.redis
+class TestWorkspaceOnRedis(WorkspaceContract):
+    @pytest.fixture
+    async def storage(self, redis_server: RedisServer) -> AsyncIterator[Storage]:
+        async with open_storage(redis_server.url()) as opened:
             yield opened
 
 

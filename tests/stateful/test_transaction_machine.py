@@ -12,6 +12,7 @@ from crux_workspace.storage import Storage
 from crux_workspace.testing.transaction_machine import TransactionMachine
 from storage_adapters import open_storage
 from tests.support.postgres import PostgresServer, empty
+from tests.support.redis_servers import emptied_server
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -41,6 +42,12 @@ class OnPostgres(TransactionMachine):
         return await open_storage(self.server.url(pool_size=4))
 
 
+class OnRedis(TransactionMachine):
+    async def open_storage(self) -> Storage:
+        return await open_storage(emptied_server().url())
+
+
 TestMemory = TransactionMachine.TestCase
 TestSqlite = OnSqlite.TestCase
 TestPostgres = OnPostgres.TestCase
+TestRedis = pytest.mark.redis(OnRedis.TestCase)

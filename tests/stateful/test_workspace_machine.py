@@ -13,6 +13,7 @@ from crux_workspace.testing.machines import WorkspaceMachine
 from storage_adapters import open_storage
 from tests.support.adapted import journaled_storage
 from tests.support.postgres import PostgresServer, empty
+from tests.support.redis_servers import emptied_server
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -104,6 +105,27 @@ class PostgresTwoHandles(OnPostgres, TwoHandles):
     pass
 
 
+class OnRedis(WorkspaceMachine):
+    async def open_storage(self) -> Storage:
+        return await open_storage(emptied_server().url())
+
+
+class RedisLimited(OnRedis, Limited):
+    pass
+
+
+class RedisShortHistory(OnRedis, ShortHistory):
+    pass
+
+
+class RedisExpiring(OnRedis, Expiring):
+    pass
+
+
+class RedisTwoHandles(OnRedis, TwoHandles):
+    pass
+
+
 TestMemory = WorkspaceMachine.TestCase
 TestMemoryLimited = Limited.TestCase
 TestMemoryShortHistory = ShortHistory.TestCase
@@ -119,3 +141,8 @@ TestPostgresLimited = PostgresLimited.TestCase
 TestPostgresShortHistory = PostgresShortHistory.TestCase
 TestPostgresExpiring = PostgresExpiring.TestCase
 TestPostgresTwoHandles = PostgresTwoHandles.TestCase
+TestRedis = pytest.mark.redis(OnRedis.TestCase)
+TestRedisLimited = pytest.mark.redis(RedisLimited.TestCase)
+TestRedisShortHistory = pytest.mark.redis(RedisShortHistory.TestCase)
+TestRedisExpiring = pytest.mark.redis(RedisExpiring.TestCase)
+TestRedisTwoHandles = pytest.mark.redis(RedisTwoHandles.TestCase)

@@ -1,4 +1,4 @@
-"""Processes that work on one SQLite file, and what must hold of the file afterwards."""
+"""Processes that work on one store, and what must hold of the store afterwards."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from crux_workspace import Workspace
 from crux_workspace.storage import Storage
@@ -18,7 +19,7 @@ from crux_workspace.storage.layout import partition_name
 from storage_adapters import open_storage
 from tests.support.soundness import Records, check_sound
 
-__all__ = ["Crew", "Worker", "check_file", "in_ci", "look_at"]
+__all__ = ["Crew", "Shared", "SharedDatabase", "SharedServer", "Worker", "in_ci", "look_at"]
 
 LIMIT_S = 60
 
@@ -106,24 +107,60 @@ class Crew:
                 worker.end()
 
 
-async def check_file(path: Path, namespace: str = "default") -> Records:
-    """Hold a database to all its invariants: whole, counters true, log dense, every referenced asset there."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
-        (astray,) = connection.execute(
-            "select (select count(*) from bodies where id not in "
-            "(select body_id from records where body_id is not null)) + "
-            "(select count(*) from records "
-            "where body_id is not null and body_id not in (select id from bodies))"
-        ).fetchone()
-        assert astray == 0
-    storage: Storage
-    async with open_storage(f"sqlite:///{path}?durability=normal") as storage:
-        records = await check_sound(storage.records, partition_name("default", namespace))
-        assert storage.assets is not None
-        for ref in records.referenced:
-            assert await storage.assets.get(ref)
-    return records
+class Shared(Protocol):
+    """A store that processes share."""
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        ...
+
+    async def check(self) -> Records:
+        """Hold it to all its invariants: whole, counters true, log dense, every referenced asset there."""
+        ...
+
+
+@dataclass
+class SharedServer:
+    """A namespace on a server."""
+
+    url: str
+
+    async def check(self) -> Records:
+        """See `Shared.check`."""
+        storage: Storage
+        async with open_storage(self.url) as storage:
+            records = await check_sound(storage.records, partition_name("default", "default"))
+            assert storage.assets is not None
+            for ref in records.referenced:
+                assert await storage.assets.get(ref)
+        return records
+
+
+@dataclass
+class SharedDatabase:
+    """A namespace in an SQLite file."""
+
+    path: Path
+    durability: str
+
+    @property
+    def url(self) -> str:
+        """See `Shared.url`."""
+        return f"sqlite:///{self.path}?durability={self.durability}"
+
+    async def check(self) -> Records:
+        """See `Shared.check`."""
+        with contextlib.closing(sqlite3.connect(self.path)) as connection:
+            assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+            (astray,) = connection.execute(
+                "select (select count(*) from bodies where id not in "
+                "(select body_id from records where body_id is not null)) + "
+                "(select count(*) from records "
+                "where body_id is not null and body_id not in (select id from bodies))"
+            ).fetchone()
+            assert astray == 0
+        return await SharedServer(self.url).check()
 
 
 async def look_at(ws: Workspace) -> dict[str, bytes]:

@@ -25,10 +25,12 @@ from crux_workspace.testing import (
     MemoryMinimalStore,
 )
 from storage_adapters.journaled import journaled
+from storage_adapters.redis import RedisRecordStore
 from storage_adapters.sql import SqliteRecordStore
 from storage_adapters.sql.postgres import PostgresRecordStore
 from tests.support.dumps import dump
 from tests.support.postgres import PostgresServer, empty
+from tests.support.redis_servers import emptied_server
 from tests.support.soundness import Records, check_sound
 from tests.support.verb_cases import Case, make, seed
 
@@ -52,7 +54,14 @@ def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
 ALL_STORES = os.environ.get("CRUX_STORES") == "all"
 """Play on journaled stores, and on assets in S3, too: `CRUX_STORES=all`; by default they are held to the kits and the contract."""
 
-KINDS = ("memory", "commit only", "sqlite", "postgres", *(("journaled",) if ALL_STORES else ()))
+KINDS = (
+    "memory",
+    "commit only",
+    "sqlite",
+    "postgres",
+    "redis",
+    *(("journaled",) if ALL_STORES else ()),
+)
 
 
 @dataclass
@@ -178,6 +187,9 @@ async def open_stage(
         await empty(server)
         async with await PostgresRecordStore.open(server.url(pool_size=4)) as records:
             yield Stage(kind, records, _as_it_is)
+    elif kind == "redis":
+        async with await RedisRecordStore.open(emptied_server().url()) as redis_store:
+            yield Stage(kind, redis_store, _as_it_is)
     else:
         store = await SqliteRecordStore.open(folder / "records.db", durability="normal")
         yield Stage(kind, store, _as_it_is)

@@ -107,9 +107,12 @@ async def test_a_cancelled_rollback_leaves_nothing_that_gc_does_not_find() -> No
         assert rolled
 
 
-async def test_a_hundred_cancellations_leave_no_thread_and_no_connection(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("redis", marks=pytest.mark.redis)])
+async def test_a_hundred_cancellations_leave_no_thread_and_no_connection(
+    kind: str, tmp_path: Path
+) -> None:
     case = TRANSACTIONS[1]
-    async with open_stage("sqlite", tmp_path) as stage:
+    async with open_stage(kind, tmp_path) as stage:
         expected = await reference(stage, case)
         threads = None
         trial = await stage.trial(case)

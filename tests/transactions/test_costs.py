@@ -14,7 +14,12 @@ from crux_workspace.testing import CountingAssetStore, CountingRecordStore
 from tests.support.crew import in_ci
 from tests.support.transactions import BIG
 
-MANY = {"memory": 20_000, "sqlite": 20_000 if in_ci() else 5_000, "postgres": 5_000}
+MANY = {
+    "memory": 20_000,
+    "sqlite": 20_000 if in_ci() else 5_000,
+    "postgres": 5_000,
+    "redis": 5_000,
+}
 BATCH = 1_000
 
 

@@ -407,3 +407,17 @@ def test_a_commit_on_another_loop_wakes_the_watcher() -> None:
             await waiting
 
     asyncio.run(follow())
+
+
+async def test_a_watch_begins_behind_what_was_written_before_it(ws: Workspace) -> None:
+    """Where the store tells of commits, word of the last one comes when the next watch is there already."""
+    async with ws.watch() as first:
+        await ws.write(A, "0")
+        await take(first, 1)
+        for number in range(1, 41, 2):
+            await ws.write(A, f"{number}")
+            async with ws.watch() as handle:
+                await asyncio.sleep(0.001 * (number % 3))
+                await ws.write(A, f"{number + 1}")
+                [event] = await take(handle, 1)
+                assert event.sequence == number + 2

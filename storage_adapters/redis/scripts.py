@@ -1,0 +1,49 @@
+"""The scripts that run on the server, by name."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = [
+    "ALL",
+    "ASSET_DELETE",
+    "ASSET_LIST",
+    "ASSET_SEAL",
+    "COMMIT",
+    "DROP",
+    "READ",
+    "SCAN",
+    "Script",
+]
+
+_FOLDER = Path(__file__).with_name("scripts")
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A Lua script and the digest that the server knows it by."""
+
+    name: str
+    source: bytes = field(repr=False)
+    digest: str
+
+    def call(self, keys: tuple[bytes, ...], *arguments: bytes | str | int) -> tuple[object, ...]:
+        """Return the command that runs it on keys of one slot."""
+        return (b"EVALSHA", self.digest, len(keys), *keys, *arguments)
+
+
+def _load(name: str) -> Script:
+    source = (_FOLDER / f"{name}.lua").read_bytes()
+    return Script(name, source, hashlib.sha1(source, usedforsecurity=False).hexdigest())
+
+
+COMMIT = _load("commit")
+READ = _load("read")
+SCAN = _load("scan")
+DROP = _load("drop")
+ASSET_SEAL = _load("asset_seal")
+ASSET_DELETE = _load("asset_delete")
+ASSET_LIST = _load("asset_list")
+ALL = (COMMIT, READ, SCAN, DROP, ASSET_SEAL, ASSET_DELETE, ASSET_LIST)
