@@ -39,7 +39,17 @@ from crux_workspace.model.settings import (
     Versioning,
 )
 from crux_workspace.model.transactions import Replayed
+from crux_workspace.model.sources import (
+    MountGrepOptions,
+    MountListOptions,
+    MountPathOptions,
+    MountReadOptions,
+    MountSource,
+    MountWriteOptions,
+)
 from crux_workspace.model.versions import CommitEntry, VersionEntry
+from crux_workspace.mounts.hits import RetrieverHit, RetrieverQuery
+from crux_workspace.mounts.retriever import RetrieverSource, retriever_workspace_mount_source
 from crux_workspace.telemetry import Telemetry
 
 __all__ = [
@@ -60,10 +70,19 @@ __all__ = [
     "ListResult",
     "LocalRuntime",
     "Mount",
+    "MountGrepOptions",
+    "MountListOptions",
+    "MountPathOptions",
+    "MountReadOptions",
+    "MountSource",
+    "MountWriteOptions",
     "NamespacePage",
     "NamespaceRequest",
     "Replayed",
     "Retention",
+    "RetrieverHit",
+    "RetrieverQuery",
+    "RetrieverSource",
     "SyncTransaction",
     "SyncView",
     "SyncWatchHandle",
@@ -86,6 +105,7 @@ __all__ = [
     "local_runtime",
     "open_workspace",
     "open_workspace_sync",
+    "retriever_workspace_mount_source",
     "workspace",
 ]
 

@@ -13,7 +13,15 @@ def describe(core: WorkspaceCore) -> dict[str, object]:
     """Return the Project-Index metadata of a workspace; no I/O, no credentials."""
     return {
         "id": core.workspace_id,
-        "mounts": [asdict(mount) for mount in core.router.mounts],
+        "mounts": [
+            {
+                "path": mount.path,
+                "access": mount.access,
+                "description": mount.description,
+                "source": mount.source_kind,
+            }
+            for mount in core.router.mounts
+        ],
         "assets": {
             "store": None if core.assets is None else type(core.assets).__name__,
             "inline_text_below_bytes": core.content.inline_text_below_bytes,

@@ -12,7 +12,7 @@ from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit
 from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.paths import check_namespace, normalise_directory_hint, normalise_file
-from crux_workspace.operations import purging, relocating, writing
+from crux_workspace.operations import copying, purging, relocating, sourced, writing
 from crux_workspace.operations.relocating import Places
 from crux_workspace.operations.space import IfVersion, Options, Space
 
@@ -443,9 +443,17 @@ class WriteMethods(ReadMethods):
             options = Options(idempotency_key, if_version)
             space.router.readable(places.src)
             space.router.writable(places.dst)
-            if to_namespace is None or check_namespace(to_namespace) == space.ports.namespace:
+            target = space
+            if to_namespace is not None and check_namespace(to_namespace) != space.ports.namespace:
+                target = self._runner.core.space(to_namespace, space.ports.actor)
+            if (tree := sourced.mutable(space, places.dst, options, "copy")) is not None:
+                return await copying.copy_out(space, tree, places, overwrite=overwrite)
+            if (tree := space.router.source(places.src)) is not None:
+                return await copying.copy_in(
+                    tree, target, places, overwrite=overwrite, options=options
+                )
+            if target is space:
                 return await relocating.copy(space, places, overwrite=overwrite, options=options)
-            target = self._runner.core.space(to_namespace, space.ports.actor)
             return await relocating.copy_across(
                 space, target, places, overwrite=overwrite, options=options
             )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.sources import MountSource
 
 __all__ = [
     "ContentOptions",
@@ -97,6 +98,11 @@ class Mount:
     path: str
     access: Literal["read", "readwrite"] = "readwrite"
     description: str | None = None
+    """One line for people and models."""
+    source: MountSource | None = field(default=None, repr=False, compare=False)
+    """Who holds the files; None keeps them in the workspace's own storage."""
+    timeout_ms: int = 30_000
+    """How long one call of the source may take."""
 
     def __post_init__(self) -> None:
         if self.access not in ("read", "readwrite"):
@@ -104,6 +110,26 @@ class Mount:
                 f"Mount access must be 'read' or 'readwrite', got {self.access!r}.",
                 details={"option": "access"},
             )
+        given: object = self.timeout_ms
+        if given is None:
+            raise InvalidInputError("Mount.timeout_ms must be a whole number, got None.")
+        _whole("Mount", "timeout_ms", given, least=1)
+        for hook in ("list", "read"):
+            if self.source is not None and not callable(getattr(self.source, hook, None)):
+                raise InvalidInputError(
+                    f"The source of the mount {self.path} has no method {hook!r}: "
+                    f"{type(self.source).__name__} is no mount source.",
+                    details={"option": "source", "mount": self.path},
+                    hint="A source needs list(path, options) and read(path, options).",
+                )
+
+    @property
+    def source_kind(self) -> str | None:
+        """What sort of source it is, e.g. ``retriever`` or ``custom``; None without one."""
+        if self.source is None:
+            return None
+        kind = getattr(self.source, "kind", "custom")
+        return kind if isinstance(kind, str) else "custom"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from crux_workspace.errors import (
 from crux_workspace.model.diffs import FileDiff, diff_texts
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.versions import VersionEntry
+from crux_workspace.operations import sourced
 from crux_workspace.operations.reading import (
     binary_refused,
     find_version,
@@ -48,6 +49,8 @@ async def history(
     """Return a file's versions, newest first; of a deleted file too. Cost: 1 read and pages."""
     whole_number("limit", limit)
     whole_number("before", before, least=1)
+    if space.router.source(path) is not None:
+        return []
     reads = space.reads()
     known = await reads.identity(path)
     found: list[VersionEntry] = []
@@ -82,6 +85,7 @@ async def diff(
     whole_number("from_version", from_version, least=1)
     whole_number("to_version", to_version, least=1)
     whole_number("context_lines", context_lines)
+    sourced.refuse(space, path, "diff")
     reads = space.reads()
     if to_version is None:
         entry = await reads.find(path)
@@ -150,6 +154,7 @@ async def undo(
     space: Space, path: str, *, to_version: int | None, options: Options
 ) -> WorkspaceFile:
     """Restore earlier content as a new version; of a deleted file too."""
+    sourced.refuse(space, path, "undo")
     whole_number("to_version", to_version, least=1)
 
     async def plan(tree: LiveTree) -> Changeset:
@@ -273,6 +278,7 @@ async def _undelete(space: Space, tree: LiveTree, path: str, to_version: int | N
 
 async def redo(space: Space, path: str, *, options: Options) -> WorkspaceFile:
     """Take back an undo; any other content change in between ends the way."""
+    sourced.refuse(space, path, "redo")
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
         await tree.look(path, ways=False)

@@ -35,6 +35,7 @@ from crux_workspace.model.files import ContentKind, Status, WorkspaceFile
 from crux_workspace.model.jsontext import check_json, plain_json
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.mime import guess
+from crux_workspace.operations import sourced
 from crux_workspace.operations.reading import binary_refused, whole_number
 from crux_workspace.operations.space import (
     Options,
@@ -120,6 +121,17 @@ async def write(
     """Create or replace a file."""
     check_attributes(mime_type=mime_type, metadata=metadata, status=status, kind=kind)
     metadata = None if metadata is None else plain_json(metadata)
+    if (source := sourced.mutable(space, path, options, "write")) is not None:
+        return await sourced.write(
+            source,
+            path,
+            await sourced.plain_content(path, content, encoding),
+            operation="write",
+            mime_type=mime_type,
+            metadata=metadata,
+            status=status,
+            kind=kind,
+        )
     ports = space.ports
     guessed = mime_type or guess(path, "text")
     prepared = await prepare(ports, path, content, mime_type=guessed, encoding=encoding)
@@ -238,6 +250,8 @@ async def edit(
     """Replace parts of a text file."""
     check_attributes(mime_type=mime_type)
     check_edits(edits)
+    if (source := sourced.mutable(space, path, options, "edit")) is not None:
+        return await sourced.edit(source, path, edits, mime_type=mime_type)
     rewrite = Rewrite(space, path, lambda text: apply_edits(text, edits), mime_type)
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
@@ -294,6 +308,8 @@ async def append(
             details={"path": path},
         )
     utf8(path, text)
+    if (source := sourced.mutable(space, path, options, "append")) is not None:
+        return await sourced.append(source, path, text, mime_type=mime_type)
     rewrite = Rewrite(space, path, lambda old: old + text, mime_type)
     rewrite.always = True
 
@@ -341,6 +357,7 @@ async def update(
     options: Options,
 ) -> WorkspaceFile:
     """Read, change, write; again when somebody else was faster."""
+    sourced.refuse(space, path, "update")
     whole_number("max_attempts", max_attempts, least=1)
     if max_attempts is None:
         raise InvalidInputError("max_attempts must be a whole number of at least 1.")
@@ -409,6 +426,7 @@ async def set_attributes(
     options: Options,
 ) -> WorkspaceFile:
     """Change attributes only: no version is appended."""
+    sourced.refuse(space, path, "set")
     given: dict[str, Any] = {
         name: value
         for name, value in (
@@ -459,6 +477,9 @@ async def delete(
     space: Space, path: str, *, directory: bool, recursive: bool, options: Options
 ) -> None:
     """Delete a file, or with `recursive` everything below a directory; what is not there is no error."""
+    if (source := sourced.mutable(space, path, options, "delete")) is not None:
+        await sourced.delete(source, path, recursive=recursive, directory=directory)
+        return
     if directory and not recursive:
         raise needs_recursive(path)
 

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     )
     from crux_workspace.testing.faults import FaultyAssetStore, FaultyRecordStore
     from crux_workspace.testing.machines import WorkspaceMachine
+    from crux_workspace.testing.memory_source import MemorySource
     from crux_workspace.testing.model import ModelWorkspace
     from crux_workspace.testing.records import RecordStoreContract
     from crux_workspace.testing.report import Report, check_asset_store, check_record_store
+    from crux_workspace.testing.sources import MountSourceContract
     from crux_workspace.testing.workspace import WorkspaceContract, refused
 
 __all__ = [
@@ -38,7 +40,9 @@ __all__ = [
     "FixedClock",
     "Hooks",
     "LatencyRecordStore",
+    "MemorySource",
     "ModelWorkspace",
+    "MountSourceContract",
     "RecordStoreContract",
     "Report",
     "SequentialIds",
@@ -61,7 +65,9 @@ _HOMES = {
     "FixedClock": "doubles",
     "Hooks": "checks",
     "LatencyRecordStore": "doubles",
+    "MemorySource": "memory_source",
     "ModelWorkspace": "model",
+    "MountSourceContract": "sources",
     "RecordStoreContract": "records",
     "Report": "report",
     "SequentialIds": "doubles",

@@ -16,6 +16,7 @@ from pathlib import Path
 PUBLIC = (
     "crux_workspace",
     "crux_workspace.errors",
+    "crux_workspace.mounts",
     "crux_workspace.storage",
     "crux_workspace.telemetry",
     "crux_workspace.testing",

@@ -29,7 +29,8 @@ VALUES = [
     if isinstance(value := getattr(crux_workspace, name), type) and is_dataclass(value)
 ]
 SETTINGS = {
-    "ContentOptions", "Edit", "Limits", "Mount", "NamespaceRequest", "Retention", "Telemetry", "Versioning",
+    "ContentOptions", "Edit", "Limits", "Mount", "MountGrepOptions", "MountListOptions", "MountPathOptions", "MountReadOptions",
+    "MountWriteOptions", "NamespaceRequest", "Retention", "RetrieverHit", "RetrieverQuery", "Telemetry", "Versioning",
 }  # fmt: skip
 """What users give rather than get: no `to_dict`."""
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from crux_workspace.errors import StorageError
 from crux_workspace.storage.assets import AssetStore
 from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
 from crux_workspace.storage.records import RecordStore
-from crux_workspace.testing import Report, check_asset_store, check_record_store
+from crux_workspace.testing import MemorySource, Report, check_asset_store, check_record_store
+from crux_workspace.testing.broken_sources import BROKEN_SOURCES
+from crux_workspace.testing.checks import CheckFailed, Fresh
 from crux_workspace.testing.gallery import BROKEN_ASSET_STORES, BROKEN_RECORD_STORES
+from crux_workspace.testing.source_checks import SOURCE_CHECKS, SourceBench
 
 _ACCIDENTS = ("TypeError", "AttributeError", "IndexError", "NameError", "DecodeError")
 
@@ -34,6 +40,24 @@ async def test_broken_record_store_is_rejected(broken: type[RecordStore], check_
 )
 async def test_broken_asset_store_is_rejected(broken: type[AssetStore], check_id: str) -> None:
     _rejected(await check_asset_store(broken, only=[check_id]), check_id)
+
+
+SOURCE_FILES: dict[str, Any] = {
+    "a.md": "Some words\r\nand ü more\n",
+    "d/b.txt": "others",
+    "d/c.bin": b"\0\1",
+}
+
+
+@pytest.mark.parametrize(
+    ("broken", "check_id"),
+    [pytest.param(*item, id=item[0].__name__) for item in BROKEN_SOURCES.items()],
+)
+async def test_broken_source_is_rejected(broken: type[MemorySource], check_id: str) -> None:
+    check = SOURCE_CHECKS[check_id]
+    await check.run(SourceBench(MemorySource(SOURCE_FILES), SOURCE_FILES), Fresh())
+    with pytest.raises((CheckFailed, StorageError)):
+        await check.run(SourceBench(broken(SOURCE_FILES), SOURCE_FILES), Fresh())
 
 
 async def test_sound_stores_pass_the_same_checks() -> None:
