@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -10,12 +10,14 @@ from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.sources import MountSource
 
 __all__ = [
+    "EXTRA_TOOLS",
     "ContentOptions",
     "Limits",
     "Mount",
     "NamespaceRequest",
     "NamespaceSetting",
     "Retention",
+    "ToolOptions",
     "Versioning",
 ]
 
@@ -130,6 +132,67 @@ class Mount:
             return None
         kind = getattr(self.source, "kind", "custom")
         return kind if isinstance(kind, str) else "custom"
+
+
+EXTRA_TOOLS = ("stat", "append", "copy", "history", "diff", "finalize")
+"""What `ToolOptions.extra` may name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOptions:
+    """Which tools a workspace makes for models, and how much they may answer."""
+
+    prefix: str | None = None
+    """Put into every name: ``research`` makes ``readResearchWorkspaceFile``."""
+    delete: bool = False
+    """Offer a tool that deletes files."""
+    undo: bool = False
+    """Offer a tool that takes back the latest change of a file."""
+    extra: tuple[str, ...] = ()
+    """Further tools: ``stat``, ``append``, ``copy``, ``history``, ``diff``, ``finalize``."""
+    read_before_write: bool = False
+    """Refuse to change a file that was not read by these tools at the version it is at."""
+    max_result_bytes: int = 32_000
+    """Most bytes of content that one result shows; the rest is read on."""
+    max_entries: int = 200
+    """Most entries of one listing, and most matches of one search."""
+    max_image_bytes: int = 3_500_000
+    """Largest image that is handed to frameworks whose models can look at one; 0 hands over none."""
+
+    def __post_init__(self) -> None:
+        given: object = self.extra
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise InvalidInputError(
+                "ToolOptions.extra must be a list of names.", details={"option": "extra"}
+            )
+        object.__setattr__(self, "extra", tuple(self.extra))
+        unknown = [name for name in self.extra if name not in EXTRA_TOOLS]
+        if unknown:
+            raise InvalidInputError(
+                f"There are no extra tools {unknown!r}.",
+                details={"option": "extra"},
+                hint=f"Choose from: {', '.join(EXTRA_TOOLS)}.",
+            )
+        prefix: object = self.prefix
+        if prefix is not None and not isinstance(prefix, str):
+            raise InvalidInputError(
+                "ToolOptions.prefix must be a str or None.", details={"option": "prefix"}
+            )
+        for name in ("delete", "undo", "read_before_write"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInputError(
+                    f"ToolOptions.{name} must be True or False.", details={"option": name}
+                )
+        for name, least in (
+            ("max_result_bytes", 1_000),
+            ("max_entries", 1),
+            ("max_image_bytes", 0),
+        ):
+            if getattr(self, name) is None:
+                raise InvalidInputError(
+                    f"ToolOptions.{name} must be a number.", details={"option": name}
+                )
+            _whole("ToolOptions", name, getattr(self, name), least=least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ PUBLIC = (
     "crux_workspace.storage",
     "crux_workspace.telemetry",
     "crux_workspace.testing",
+    "crux_workspace.tools",
     "storage_adapters",
     "storage_adapters.local_files",
     "storage_adapters.sql",
