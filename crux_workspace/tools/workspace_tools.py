@@ -288,6 +288,12 @@ class _Maker:
         ):
             self.seen[made.path] = made.version
 
+    def _grown(self, file: WorkspaceFile) -> ToolResult:
+        """Answer an append: the model knows the file now if it knew it before, or if it is new."""
+        if self.seen.get(file.path, 0) == file.version - 1:
+            self._note(file)
+        return ToolResult.success(shapes.file_shape(file), file)
+
     async def _expected(self, path: str) -> dict[str, Any]:
         """Return the version that a change may be made on, where the options ask for reading before writing.
 
@@ -413,7 +419,7 @@ class _Maker:
         return self._changed(await self.ws.edit(given["path"], **arguments, **expected))
 
     async def _append(self, given: Given) -> ToolResult:
-        return self._changed(
+        return self._grown(
             await self.ws.append(
                 given["path"], given["content"], mime_type=given.get("mimeType") or None
             )
@@ -425,9 +431,10 @@ class _Maker:
         return self._changed(moved)
 
     async def _copy(self, given: Given) -> ToolResult:
-        return self._changed(
-            await self.ws.copy(given["from"], given["to"], overwrite=given.get("overwrite", False))
+        made = await self.ws.copy(
+            given["from"], given["to"], overwrite=given.get("overwrite", False)
         )
+        return ToolResult.success(shapes.file_shape(made), made)
 
     async def _delete(self, given: Given) -> ToolResult:
         await self.ws.delete(given["path"], **(await self._expected_for_delete(given["path"])))
@@ -440,7 +447,8 @@ class _Maker:
         return {} if expected.get("if_version") == 0 else expected
 
     async def _undo(self, given: Given) -> ToolResult:
-        return self._changed(await self.ws.undo(given["path"]))
+        file = await self.ws.undo(given["path"])
+        return ToolResult.success(shapes.file_shape(file), file)
 
     async def _finalize(self, given: Given) -> ToolResult:
         artifact = await self.ws.finalize(given["path"], kind=given.get("kind") or None)

@@ -434,6 +434,24 @@ async def test_the_guard_refuses_blind_changes_and_races(ws: Workspace) -> None:
     assert (await other.call(E, {"path": A, "find": "one", "replace": "1"})).error is not None
 
 
+async def test_what_a_model_did_not_see_has_to_be_read(ws: Workspace) -> None:
+    await ws.write(A, "one\n")
+    tools = ws.as_tools(read_before_write=True, undo=True, extra=["append", "copy"])
+    assert (await tools.call("appendWorkspaceFile", {"path": A, "content": "two\n"})).ok
+    assert not (await tools.call(W, {"path": A, "content": "x"})).ok
+    assert (await tools.call(R, {"path": A})).ok
+    assert (await tools.call("appendWorkspaceFile", {"path": A, "content": "three\n"})).ok
+    assert (await tools.call(E, {"path": A, "find": "three", "replace": "3"})).ok
+    assert (await tools.call("undoWorkspaceFile", {"path": A})).ok
+    assert not (await tools.call(W, {"path": A, "content": "x"})).ok
+    await ws.write("/workspace/b.md", "unseen")
+    copied = {"from": "/workspace/b.md", "to": "/workspace/c.md"}
+    assert (await tools.call("copyWorkspaceFile", copied)).ok
+    assert not (await tools.call(W, {"path": "/workspace/c.md", "content": "x"})).ok
+    assert (await tools.call("appendWorkspaceFile", {"path": "/workspace/n", "content": "new"})).ok
+    assert (await tools.call(W, {"path": "/workspace/n", "content": "x"})).ok
+
+
 async def test_without_the_guard_nothing_is_asked(ws: Workspace) -> None:
     await ws.write(A, "one\n")
     assert (await ws.as_tools().call(W, {"path": A, "content": "x"})).ok
