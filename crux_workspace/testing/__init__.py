@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from crux_workspace.testing.memory_source import MemorySource
     from crux_workspace.testing.model import ModelWorkspace
     from crux_workspace.testing.records import RecordStoreContract
-    from crux_workspace.testing.report import Report, check_asset_store, check_record_store
+    from crux_workspace.testing.report import (
+        Report,
+        check_asset_store,
+        check_mount_source,
+        check_record_store,
+    )
     from crux_workspace.testing.sources import MountSourceContract
     from crux_workspace.testing.workspace import WorkspaceContract, refused
 
@@ -49,6 +54,7 @@ __all__ = [
     "WorkspaceContract",
     "WorkspaceMachine",
     "check_asset_store",
+    "check_mount_source",
     "check_record_store",
     "refused",
 ]
@@ -74,6 +80,7 @@ _HOMES = {
     "WorkspaceContract": "workspace",
     "WorkspaceMachine": "machines",
     "check_asset_store": "report",
+    "check_mount_source": "report",
     "check_record_store": "report",
     "refused": "workspace",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -44,7 +45,7 @@ class SourceBench:
     mount_path: str = "/sources"
 
     @property
-    def capabilities(self) -> dict[str, bool]:
+    def declared(self) -> dict[str, bool]:
         """Which hooks the source has."""
         return {hook: callable(getattr(self.source, hook, None)) for hook in SOURCE_HOOKS}
 
@@ -65,6 +66,14 @@ class SourceBench:
     def here(self) -> MountPathOptions:
         """Options of the hooks that take only a path."""
         return MountPathOptions(mount_path=self.mount_path)
+
+    async def aclose(self) -> None:
+        """Close the source, if it can be closed."""
+        close = getattr(self.source, "aclose", None) or getattr(self.source, "close", None)
+        if callable(close):
+            closing = close()
+            if inspect.isawaitable(closing):
+                await closing
 
     async def call(self, hook: str, *args: object) -> Any:  # noqa: ANN401 - the provider's own result
         """Call a hook as a workspace does."""
@@ -116,7 +125,7 @@ class SourceBench:
 
     def need(self, hook: str) -> None:
         """Pass over a check of a hook that the source does not have."""
-        if not self.capabilities[hook]:
+        if not self.declared[hook]:
             message = f"{hook} is not declared"
             raise NotApplicable(message)
 
@@ -310,7 +319,7 @@ async def check_writing(bench: SourceBench, fresh: FreshNames) -> None:
         assert isinstance(content, TextContent)
         same(content.content, text, "what was written")
     holds(bench.at(name) in [file.path for file in await bench.everything()], "it is not listed")
-    if bench.capabilities["delete"]:
+    if bench.declared["delete"]:
         await bench.call("delete", bench.at(name), bench.here)
 
 

@@ -12,7 +12,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("aiosqlite", "alembic", "opentelemetry", "pytest", "rich", "sqlalchemy", "typer")
+HEAVY = (
+    *("aiosqlite", "alembic", "opentelemetry", "pytest", "rich", "sqlalchemy", "typer", "pydantic"),
+    *(
+        "mcp",
+        "httpx",
+        "dulwich",
+        "langchain_core",
+        "langgraph",
+        "pydantic_ai",
+        "agents",
+        "deepagents",
+    ),
+)
 SCRIPT = f"""
 import json, sys, time
 sys.path.insert(0, {str(ROOT)!r})

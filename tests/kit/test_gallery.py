@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
-from crux_workspace.errors import StorageError
 from crux_workspace.storage.assets import AssetStore
 from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
 from crux_workspace.storage.records import RecordStore
-from crux_workspace.testing import MemorySource, Report, check_asset_store, check_record_store
+from crux_workspace.testing import (
+    MemorySource,
+    Report,
+    check_asset_store,
+    check_mount_source,
+    check_record_store,
+)
 from crux_workspace.testing.broken_sources import BROKEN_SOURCES
-from crux_workspace.testing.checks import CheckFailed, Fresh
 from crux_workspace.testing.gallery import BROKEN_ASSET_STORES, BROKEN_RECORD_STORES
-from crux_workspace.testing.source_checks import SOURCE_CHECKS, SourceBench
 
 _ACCIDENTS = ("TypeError", "AttributeError", "IndexError", "NameError", "DecodeError")
 
@@ -54,10 +57,13 @@ SOURCE_FILES: dict[str, Any] = {
     [pytest.param(*item, id=item[0].__name__) for item in BROKEN_SOURCES.items()],
 )
 async def test_broken_source_is_rejected(broken: type[MemorySource], check_id: str) -> None:
-    check = SOURCE_CHECKS[check_id]
-    await check.run(SourceBench(MemorySource(SOURCE_FILES), SOURCE_FILES), Fresh())
-    with pytest.raises((CheckFailed, StorageError)):
-        await check.run(SourceBench(broken(SOURCE_FILES), SOURCE_FILES), Fresh())
+    sound = await check_mount_source(lambda: MemorySource(SOURCE_FILES), files=SOURCE_FILES)
+    rejected = await check_mount_source(
+        lambda: broken(SOURCE_FILES), files=SOURCE_FILES, only=[check_id]
+    )
+    assert sound.passed
+    assert rejected.subject == broken.__name__
+    _rejected(rejected, check_id)
 
 
 async def test_sound_stores_pass_the_same_checks() -> None:

@@ -132,9 +132,9 @@ class HttpJsonSource:
         async with client.stream("GET", url, headers=headers, follow_redirects=False) as answer:
             if answer.status_code in (404, 410):
                 return None
-            answer.raise_for_status()
             if answer.is_redirect:
                 raise _unusable("a redirection")
+            answer.raise_for_status()
             body = bytearray()
             async for chunk in answer.aiter_bytes():
                 body += chunk

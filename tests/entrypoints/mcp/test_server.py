@@ -19,6 +19,7 @@ from crux_workspace.mcp.server import workspace_server
 from crux_workspace.model.settings import EXTRA_TOOLS
 from crux_workspace.testing import MemorySource
 from tests.conftest import MakeWorkspace
+from tests.support.report_task import ReportTask
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 # Subscriptions of the older era are deprecated by the SDK; clients of that era are what they are tested for.
@@ -79,6 +80,17 @@ async def test_a_conversation_with_errors_in_between(client: Client, served: Wor
     assert [artifact.version for artifact in await served.artifacts(status="final")] == [2]
     with pytest.raises(MCPError):
         await client.call_tool("noSuchTool", {})
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_task_of_all_frameworks(make_ws: MakeWorkspace, mode: Any) -> None:
+    task = ReportTask.on(make_ws)
+    server = workspace_server(task.ws, extra=["finalize"], read_before_write=True)
+    async with Client(server, mode=mode) as client:
+        told = None
+        while (call := await task.following(told)) is not None:
+            told = text_of(await client.call_tool(call.tool, call.arguments))
+    await task.check()
 
 
 async def test_images_come_as_images(client: Client, served: Workspace) -> None:
