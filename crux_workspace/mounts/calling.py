@@ -143,7 +143,11 @@ class Caller:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(deliver, outcome)
 
-        threading.Thread(target=work, name="crux-workspace-source", daemon=True).start()
+        try:
+            threading.Thread(target=work, name="crux-workspace-source", daemon=True).start()
+        except RuntimeError:  # the process can have no more threads
+            self._threads.release()
+            raise
         result, error = await done
         if error is not None:
             raise _Raised(error)

@@ -74,9 +74,8 @@ async def _entries(
 ) -> AsyncIterator[tuple[str, WorkspaceEntry]]:
     pattern = await _as_glob(space, reads, path, glob)
     if pattern is not None:
-        async for match in _with_sources(
-            space, reads, _matching(space, reads, pattern, after), path, pattern, after
-        ):
+        matching = _matching(space, reads, pattern, after)
+        async for match in _with_sources(space, reads, matching, path, pattern, after):
             yield match
         return
     space.router.browsable(path)
@@ -138,7 +137,7 @@ async def _below(
             yield head_key(below.path), space.file(below)
 
 
-async def _with_sources(
+def _with_sources(
     space: Space,
     reads: TreeReads,
     local: AsyncIterator[tuple[str, WorkspaceFile]],
@@ -146,10 +145,21 @@ async def _with_sources(
     pattern: Glob | None,
     after: str | None,
 ) -> AsyncIterator[tuple[str, WorkspaceFile]]:
-    """Merge files kept here with those of the sources in the same scope; a view of the past leaves sources out."""
-    virtual: list[tuple[str, WorkspaceFile]] = []
-    if space.router.has_sources:
-        virtual = await _of_sources(space, reads, path, pattern, after)
+    """Put the files of the sources in the same scope in among those kept here."""
+    if not space.router.has_sources:
+        return local
+    return _merged(space, reads, local, path, pattern, after)
+
+
+async def _merged(
+    space: Space,
+    reads: TreeReads,
+    local: AsyncIterator[tuple[str, WorkspaceFile]],
+    path: str,
+    pattern: Glob | None,
+    after: str | None,
+) -> AsyncIterator[tuple[str, WorkspaceFile]]:
+    virtual = await _of_sources(space, reads, path, pattern, after)
     async for key, file in local:
         while virtual and virtual[0][0] < key:
             yield virtual.pop(0)
@@ -161,6 +171,7 @@ async def _with_sources(
 async def _of_sources(
     space: Space, reads: TreeReads, path: str, pattern: Glob | None, after: str | None
 ) -> list[tuple[str, WorkspaceFile]]:
+    """Return the files of the sources in a scope, in order; a view of the past leaves sources out."""
     base = path if pattern is None else pattern.base
     own = sourced.source_at(space, reads, base)
     if isinstance(reads, PastReads):

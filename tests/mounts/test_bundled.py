@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +193,27 @@ async def test_an_api_that_answers_badly(mount: Callable[[Any], Workspace], name
     ws = mount(http(lambda request: BAD_ANSWERS[name], max_bytes=150))
     with refused(ErrorCode.SOURCE_INVALID):
         await ws.list("/s")
+
+
+async def test_a_real_server_is_asked_anew_each_time(mount: Callable[[Any], Workspace]) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = {"/items": [{"id": 1}], "/items/1": {"id": 1, "n": "one"}}.get(self.path)
+            self.send_response(200 if found else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(found).encode())
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        ws = mount(HttpJsonSource(f"http://127.0.0.1:{server.server_port}/items/"))
+        assert paths(await ws.list("/s")) == ["/s/1.json"]
+        assert await ws.read_json("/s/1.json") == {"id": 1, "n": "one"}
+        assert await ws.stat("/s/2.json") is None
+        assert [match.path for match in await ws.grep("one", path="/s")] == ["/s/1.json"]
+        server.shutdown()
 
 
 async def test_an_api_that_is_down(mount: Callable[[Any], Workspace]) -> None:
