@@ -84,23 +84,36 @@ class MountWriteOptions:
 class MountSource(Protocol):
     """The provider behind a mount. Only these two methods are required; each may be sync (run in a worker thread) or async.
 
-    Optional ones, found by name: ``read_bytes(path, MountPathOptions) -> bytes | AsyncIterator[bytes]``,
-    ``grep(query, MountGrepOptions) -> GrepResult``, ``exists(path, MountPathOptions) -> bool``,
-    ``stat(path, MountPathOptions) -> WorkspaceFile | None``,
-    ``write(path, content, MountWriteOptions) -> WorkspaceFile | content | None`` and ``delete(path, MountPathOptions)``.
+    Optional ones, found by name:
+
+    - ``read_bytes(path, MountPathOptions) -> bytes | AsyncIterator[bytes]``: all bytes, each time; None for what is missing (M-009).
+    - ``grep(query, MountGrepOptions) -> GrepResult``: places counted from 1 (M-010), by scope, case and expression (M-011).
+    - ``exists(path, MountPathOptions) -> bool`` (M-008) and ``stat(path, MountPathOptions) -> WorkspaceFile | None`` (M-007): as `read`
+      finds it.
+    - ``write(path, content, MountWriteOptions) -> WorkspaceFile | content | None``: from then on it can be read and listed (M-020).
+    - ``delete(path, MountPathOptions)``: gone from then on; what is not there is no error (M-021).
 
     Paths are normal workspace paths. Results need only what the provider knows, e.g. ``WorkspaceFile(path=...)``. A `revision` in a
-    result's metadata is remembered by copies. ``FileNotFoundError`` stands for "nothing there"; every other exception fails the call.
+    result's metadata is remembered by copies and stays while nothing changes (M-012). ``FileNotFoundError`` stands for "nothing there";
+    every other exception fails the call. Calls come at the same time (M-013).
     """
 
     def list(self, path: str, options: MountListOptions, /) -> ListResult | Awaitable[ListResult]:
-        """Return what is below a directory, or what a glob matches: files, and directories that are listed on their own."""
+        """Return what is below a directory, or what a glob matches: files, and directories that are listed on their own.
+
+        Must: lead from the mount's root to every file, each once and none outside (M-001); go on by cursors until all was given
+        (M-002); keep to the directory (M-003). May: ignore the limit; know no globs, and find nothing by one.
+        """
         ...
 
     def read(
         self, path: str, options: MountReadOptions, /
     ) -> Content | Awaitable[Content | None] | None:
-        """Return a file's content, or None when there is none."""
+        """Return a file's content, or None when there is none.
+
+        Must: give it as it is (M-004), and None for whatever is missing, however odd its name (M-005); say truly which part a window
+        is (M-006). May: return the whole whatever window was asked for.
+        """
         ...
 
 
