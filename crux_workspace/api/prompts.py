@@ -143,9 +143,7 @@ class PromptMethods:
         workspace, runner = self._as_workspace(), self._runner
 
         async def bind(input: Any) -> tuple[str, Any]:  # noqa: ANN401
-            found = runner.core.namespace_of(
-                runner.bound, None, NamespaceRequest({} if input is None else input, prompt_id)
-            )
+            found = runner.core.namespace_of(runner.bound, None, NamespaceRequest(input, prompt_id))
             namespace = found if isinstance(found, str) else await found
             is_bound = runner.bound is not None
             return namespace, workspace if is_bound else workspace.for_namespace(namespace)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crux_workspace.api.blocking import Blocking
 from crux_workspace.tools.context import WorkspaceContext
 from crux_workspace.tools.prompting import Injection
-from crux_workspace.tools.toolset import Tool, ToolAnnotations, ToolResult, ToolSet
+from crux_workspace.tools.toolset import Handler, Tool, ToolAnnotations, ToolResult, ToolSet
 
-__all__ = ["SyncContext", "SyncInjection", "SyncTool", "SyncToolSet"]
+__all__ = ["SyncContext", "SyncInjection", "SyncMessages", "SyncTool", "SyncToolSet"]
 
 
 class SyncTool(Blocking):
@@ -88,6 +88,63 @@ class SyncToolSet(Blocking):
     ) -> ToolResult:
         """Carry out a call of a tool by its name, as `ToolSet.call` does."""
         return self._wait(self.tools.call(name, arguments, call_id=call_id))
+
+    def to(self, form: str) -> Any:  # noqa: ANN401 - whatever the framework takes
+        """Return the tools in a framework's form, as `ToolSet.to` does, for code that waits and for agents on loops of their own.
+
+        The `answer` of OpenAI's and Anthropic's forms waits; LangChain's tools can be invoked either way.
+        """
+        made = ToolSet(
+            replace(tool, handler=self._bridged(tool.handler)) for tool in self.tools
+        ).to(form)
+        if form in ("openai", "anthropic"):
+            return SyncMessages(made, self._loop)
+        if form == "langchain":
+            for tool in made:
+                tool.func = self._waiting(tool.coroutine)
+        return made
+
+    def _bridged(self, handler: Handler) -> Handler:
+        """Let a handler run on the workspace's loop, whichever loop it is called on."""
+
+        async def call(arguments: Mapping[str, Any], call_id: str | None) -> ToolResult:
+            async def work() -> ToolResult:
+                return await handler(arguments, call_id)
+
+            if asyncio.get_running_loop() is self._loop:
+                return await work()
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))
+
+        return call
+
+    def _waiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(**arguments: Any) -> Any:  # noqa: ANN401 - as the model sent them
+            return self._wait(function(**arguments))
+
+        return call
+
+
+class SyncMessages(Blocking, list[dict[str, Any]]):
+    """OpenAI's or Anthropic's form of tools whose answers wait."""
+
+    def __init__(self, tools: Any, loop: asyncio.AbstractEventLoop) -> None:  # noqa: ANN401 - one of the two forms
+        super().__init__(tools)
+        self._target = tools
+        self._loop = loop
+
+    def answer(self, message: Any) -> Any:  # noqa: ANN401 - an SDK object or a dict
+        """Carry out the calls of a message."""
+        return self._wait(self._target.answer(message))
+
+    def for_responses(self) -> list[dict[str, Any]]:
+        """Return OpenAI's tools in the form of the Responses API."""
+        found: list[dict[str, Any]] = self._target.for_responses()
+        return found
+
+    def answer_response(self, response: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - an SDK object or a dict
+        """Carry out the function calls in the output of the Responses API."""
+        found: list[dict[str, Any]] = self._wait(self._target.answer_response(response))
+        return found
 
 
 class SyncContext(Blocking):

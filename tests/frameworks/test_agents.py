@@ -176,6 +176,39 @@ async def test_openai_agents_images(ws: Workspace) -> None:
     assert base64.b64decode(image.image_url.partition(",")[2]) == b"\x89PNG"
 
 
+# -- code that waits
+
+
+def test_frameworks_that_wait() -> None:
+    from crux_workspace import open_workspace_sync
+
+    with open_workspace_sync("memory://") as sws:
+        tools = sws.as_tools()
+        arguments = {"path": "/workspace/a.md", "content": "one"}
+
+        function = {"name": "writeWorkspaceFile", "arguments": json.dumps(arguments)}
+        [answer] = tools.to("openai").answer({"tool_calls": [{"id": "1", "function": function}]})
+        assert json.loads(answer["content"])["version"] == 1
+        used = {"type": "tool_use", "id": "2", "name": "writeWorkspaceFile", "input": arguments}
+        assert tools.to("anthropic").answer({"content": [used]})["content"][0]["is_error"] is False
+        item = {"type": "function_call", "call_id": "3", **function}
+        form = tools.to("openai")
+        assert len(form.for_responses()) == 6
+        assert "version" in form.answer_response({"output": [item]})[0]["output"]
+
+        write = next(t for t in tools.to("langchain") if t.name == "writeWorkspaceFile")
+        assert json.loads(write.invoke(arguments))["version"] == 4
+
+        async def model(messages: list[ModelMessage], info: AgentInfo) -> PydanticResponse:
+            if len(messages) == 1:
+                return PydanticResponse([ToolCallPart("writeWorkspaceFile", arguments)])
+            return PydanticResponse([TextPart("done")])
+
+        agent = PydanticAgent(FunctionModel(model), tools=tools.to("pydantic-ai"))
+        assert agent.run_sync("write").output == "done"
+        assert len(sws.history("/workspace/a.md")) == 5
+
+
 # -- what is not installed
 
 
