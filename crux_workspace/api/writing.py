@@ -65,6 +65,7 @@ class WriteMethods(ReadMethods):
             AccessDeniedError: Outside all mounts, or on a read-only one (``OUTSIDE_MOUNTS``, ``READ_ONLY_MOUNT``).
             LimitExceededError: A limit refuses it (``FILE_TOO_LARGE``, ``QUOTA_EXCEEDED``).
             StateError: It needs an asset store and there is none (``ASSET_STORE_REQUIRED``).
+            UnsupportedError: A source-backed mount whose provider does not do that (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -128,6 +129,7 @@ class WriteMethods(ReadMethods):
             InvalidInputError: JSON, or a bad option (``INVALID_CONTENT``, ``INVALID_ARGUMENT``).
             BinaryContentError: The content is binary (``BINARY_CONTENT``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: A source-backed mount whose provider does not do that (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -177,6 +179,7 @@ class WriteMethods(ReadMethods):
             InvalidInputError: The file holds JSON, or `text` is none (``INVALID_CONTENT``).
             BinaryContentError: The content is binary (``BINARY_CONTENT``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: A source-backed mount whose provider does not do that (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -223,6 +226,7 @@ class WriteMethods(ReadMethods):
         Raises:
             PathNotFoundError: There is no such file (``FILE_NOT_FOUND``).
             ConflictError: Somebody else was faster each time (``VERSION_CONFLICT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             2 reads, 1 commit
@@ -275,6 +279,7 @@ class WriteMethods(ReadMethods):
             PathNotFoundError: There is no such file (``FILE_NOT_FOUND``).
             InvalidInputError: A bad value, or a published file's status (``INVALID_ARGUMENT``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -329,6 +334,7 @@ class WriteMethods(ReadMethods):
             AlreadyExistsError: File and directory would meet (``PATH_TYPE_CONFLICT``).
             InvalidInputError: A directory into itself, a mount root, or `if_version` with a directory (``INVALID_ARGUMENT``).
             ConflictError: The source is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -367,6 +373,7 @@ class WriteMethods(ReadMethods):
         Raises:
             PathNotFoundError: There is nothing at the source (``FILE_NOT_FOUND``).
             PathExistsError: The destination exists (``ALREADY_EXISTS``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -429,6 +436,7 @@ class WriteMethods(ReadMethods):
             PathExistsError: The destination exists (``ALREADY_EXISTS``).
             AlreadyExistsError: File and directory would meet (``PATH_TYPE_CONFLICT``).
             ConflictError: The destination is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: A source-backed mount whose provider does not do that (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -488,6 +496,7 @@ class WriteMethods(ReadMethods):
             AlreadyExistsError: A directory without `recursive` (``PATH_TYPE_CONFLICT``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
             AccessDeniedError: Outside all mounts, or on a read-only one (``OUTSIDE_MOUNTS``, ``READ_ONLY_MOUNT``).
+            UnsupportedError: A source-backed mount whose provider does not do that (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
