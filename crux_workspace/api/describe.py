@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from crux_workspace.api.core import WorkspaceCore
-from crux_workspace.tools.workspace_tools import workspace_tool_list
+from crux_workspace.tools.catalogue import tool_names
 
 __all__ = ["describe"]
 
@@ -23,7 +23,7 @@ def describe(core: WorkspaceCore) -> dict[str, object]:
             }
             for mount in core.router.mounts
         ],
-        "tools": workspace_tool_list(core.tools),
+        "tools": tool_names(core.tools),
         "assets": {
             "store": None if core.assets is None else type(core.assets).__name__,
             "inline_text_below_bytes": core.content.inline_text_below_bytes,

@@ -17,7 +17,7 @@ from crux_workspace.model.paths import normalise
 from crux_workspace.mounts.calling import unsupported
 from crux_workspace.mounts.checking import revision_of
 from crux_workspace.mounts.source_tree import SourceTree
-from crux_workspace.operations import sourced
+from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.relocating import (
     CopyAcross,
     Places,
@@ -220,7 +220,7 @@ async def copy_out(
             return await target.stat(places.dst) or WorkspaceDirectory(
                 places.dst, target.mount.path
             )
-    return await sourced.write(target, places.dst, value, operation="copy", **attributes)
+    return await sourced_writing.write(target, places.dst, value, operation="copy", **attributes)
 
 
 async def _outgoing(space: Space, target: SourceTree, src: str) -> tuple[object, dict[str, Any]]:

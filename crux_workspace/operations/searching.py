@@ -17,7 +17,8 @@ from crux_workspace.mounts.source_tree import SourceTree
 from crux_workspace.operations import sourced
 from crux_workspace.operations.listing import globbed
 from crux_workspace.operations.reading import whole_number
-from crux_workspace.operations.sourced import SourceSearch
+from crux_workspace.operations.sourced_search import SourceSearch
+from crux_workspace.operations.sourced_search import grep as grep_source
 from crux_workspace.operations.space import Space, slash_refused
 from crux_workspace.storage.records import Contains
 
@@ -74,7 +75,7 @@ async def grep(
     for tree, scope in _source_scopes(space, reads, path):
         if truncated:
             break
-        found, cut = await sourced.grep(
+        found, cut = await grep_source(
             tree, search, path=scope, limit=max(max_results - len(matches), 1)
         )
         matches += found

@@ -35,7 +35,7 @@ from crux_workspace.model.files import ContentKind, Status, WorkspaceFile
 from crux_workspace.model.jsontext import check_json, plain_json
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.mime import guess
-from crux_workspace.operations import sourced
+from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.reading import binary_refused, whole_number
 from crux_workspace.operations.space import (
     Options,
@@ -122,10 +122,10 @@ async def write(
     check_attributes(mime_type=mime_type, metadata=metadata, status=status, kind=kind)
     metadata = None if metadata is None else plain_json(metadata)
     if (source := sourced.mutable(space, path, options, "write")) is not None:
-        return await sourced.write(
+        return await sourced_writing.write(
             source,
             path,
-            await sourced.plain_content(path, content, encoding),
+            await sourced_writing.plain_content(path, content, encoding),
             operation="write",
             mime_type=mime_type,
             metadata=metadata,
@@ -251,7 +251,7 @@ async def edit(
     check_attributes(mime_type=mime_type)
     check_edits(edits)
     if (source := sourced.mutable(space, path, options, "edit")) is not None:
-        return await sourced.edit(source, path, edits, mime_type=mime_type)
+        return await sourced_writing.edit(source, path, edits, mime_type=mime_type)
     rewrite = Rewrite(space, path, lambda text: apply_edits(text, edits), mime_type)
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
@@ -309,7 +309,7 @@ async def append(
         )
     utf8(path, text)
     if (source := sourced.mutable(space, path, options, "append")) is not None:
-        return await sourced.append(source, path, text, mime_type=mime_type)
+        return await sourced_writing.append(source, path, text, mime_type=mime_type)
     rewrite = Rewrite(space, path, lambda old: old + text, mime_type)
     rewrite.always = True
 
@@ -478,7 +478,7 @@ async def delete(
 ) -> None:
     """Delete a file, or with `recursive` everything below a directory; what is not there is no error."""
     if (source := sourced.mutable(space, path, options, "delete")) is not None:
-        await sourced.delete(source, path, recursive=recursive, directory=directory)
+        await sourced_writing.delete(source, path, recursive=recursive, directory=directory)
         return
     if directory and not recursive:
         raise needs_recursive(path)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from crux_workspace.errors import ConflictError, InvalidInputError, WorkspaceError
@@ -11,21 +10,18 @@ from crux_workspace.model.contents import BinaryContent, Content, JsonContent, T
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.settings import Mount, ToolOptions
 from crux_workspace.tools import shapes
-from crux_workspace.tools.arguments import Param, schema_of, taken
+from crux_workspace.tools.arguments import schema_of, taken
+from crux_workspace.tools.catalogue import Entry, catalogued, tool_names
 from crux_workspace.tools.names import WorkspaceToolNames, workspace_tool_names
 from crux_workspace.tools.telling import Teller
-from crux_workspace.tools.toolset import Media, Tool, ToolAnnotations, ToolResult, ToolSet
+from crux_workspace.tools.toolset import Media, Tool, ToolResult, ToolSet
 
-__all__ = ["ToolWorkspace", "workspace_tool_list", "workspace_tools"]
+__all__ = ["ToolWorkspace", "workspace_tools"]
 
 Given: TypeAlias = Mapping[str, Any]
 Run: TypeAlias = Callable[[Given], Awaitable[ToolResult]]
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_READS = ToolAnnotations(read_only=True, idempotent=True)
-_REPLACES = ToolAnnotations(destructive=True, idempotent=True)
-_CHANGES = ToolAnnotations(destructive=True)
-_ADDS = ToolAnnotations()
 
 
 class ToolWorkspace(Protocol):
@@ -42,42 +38,9 @@ class ToolWorkspace(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Spec:
-    """One tool before it is bound to a workspace."""
-
-    name: str
-    description: str
-    params: tuple[Param, ...]
-    run: Run
-    annotations: ToolAnnotations
-
-
-_PATH = Param("path", "path", required=True)
-_OPTIONAL_PATH = Param("path", "path", may_be_empty=True)
-_MIME = Param("mimeType", "string")
-
-
 def workspace_tools(workspace: ToolWorkspace, options: ToolOptions) -> ToolSet:
     """Make the tools of a workspace, or of a view of it that is bound to a namespace."""
-    maker = _Maker(workspace, options)
-    return ToolSet(maker.tools())
-
-
-def workspace_tool_list(options: ToolOptions) -> list[str]:
-    """Return the names of the tools that the options ask for."""
-    return [spec.name for spec in _Maker(_NOWHERE, options).specs()]
-
-
-@dataclass(frozen=True, slots=True)
-class _Nowhere:
-    """Stands for a workspace where only the tools' names matter."""
-
-    id: str = ""
-    mounts: tuple[Mount, ...] = ()
-
-
-_NOWHERE: Any = _Nowhere()
+    return ToolSet(_Maker(workspace, options).tools())
 
 
 class _Maker:
@@ -89,194 +52,31 @@ class _Maker:
         self.names: WorkspaceToolNames = workspace_tool_names(options.prefix)
         self.seen: dict[str, int] = {}
         """Version of each file as this set of tools has read or made it."""
-        self.teller = Teller(self.names, (), workspace.mounts)
-
-    def specs(self) -> list[_Spec]:
-        """Return what the options ask for, in order."""
-        return [*self._reading(), *self._writing(), self._grep_spec(), *self._optional()]
+        self.teller = Teller(self.names, tool_names(options), workspace.mounts)
 
     def tools(self) -> list[Tool]:
         """Return the tools that the options ask for."""
-        specs = self.specs()
-        self.teller = Teller(self.names, [spec.name for spec in specs], self.ws.mounts)
-        return [self._tool(spec) for spec in specs]
+        return [self._tool(entry) for entry in catalogued(self.options)]
 
-    def _tool(self, spec: _Spec) -> Tool:
+    def _tool(self, entry: Entry) -> Tool:
+        name: str = getattr(self.names, entry.field)
+        run: Run = getattr(self, f"_{entry.field.removesuffix('_file')}")
+
         async def handler(arguments: Mapping[str, Any], call_id: str | None) -> ToolResult:
             del call_id
             path = arguments.get("path", arguments.get("from"))
             try:
-                return await spec.run(taken(arguments, spec.params, spec.name))
+                return await run(taken(arguments, entry.params, name))
             except WorkspaceError as error:
                 return self.teller.failure(error, path if isinstance(path, str) else None)
 
         return Tool(
-            spec.name,
-            spec.description,
-            schema_of(spec.params),
+            name,
+            entry.description.replace("{id}", self.ws.id),
+            schema_of(entry.params),
             handler,
-            annotations=spec.annotations,
+            annotations=entry.annotations,
         )
-
-    # -- what there is
-
-    def _reading(self) -> Sequence[_Spec]:
-        n = self.names
-        return (
-            _Spec(
-                n.list,
-                f"List a directory of workspace '{self.ws.id}', or the files a glob matches. A cursor in the result means more.",
-                (
-                    Param(
-                        "path",
-                        "path",
-                        "Directory or glob, e.g. /workspace/**/*.md; default /",
-                        may_be_empty=True,
-                    ),
-                    Param("limit", "integer", least=1),
-                    Param("cursor", "string", may_be_empty=True),
-                ),
-                self._list,
-                _READS,
-            ),
-            _Spec(
-                n.read_file,
-                "Read a file: text or JSON, a window at a time; of binary files only what they are.",
-                (
-                    Param("path", "path", "e.g. /workspace/notes.md", required=True),
-                    Param("maxInlineBytes", "integer", least=1),
-                    Param("offset", "integer", "First byte"),
-                    Param("startLine", "integer", "Instead of offset; lines count from 1", least=1),
-                    Param("endLine", "integer", least=1),
-                    Param("version", "integer", "An older version", least=1),
-                ),
-                self._read,
-                _READS,
-            ),
-        )
-
-    def _writing(self) -> Sequence[_Spec]:
-        n = self.names
-        return (
-            _Spec(
-                n.write_file,
-                "Create a file or replace all of it; what it held stays in its history.",
-                (
-                    Param("path", "path", "e.g. /outputs/report.md", required=True),
-                    Param(
-                        "content",
-                        "content",
-                        "Text, or a JSON value to store as JSON",
-                        required=True,
-                    ),
-                    _MIME,
-                ),
-                self._write,
-                _REPLACES,
-            ),
-            _Spec(
-                n.edit_file,
-                "Replace exact text in a text file: find and replace, or several edits, all or none. "
-                "find must occur once unless occurrence or replaceAll is given.",
-                (
-                    _PATH,
-                    Param("find", "string", may_be_empty=True),
-                    Param("replace", "string", "May be empty", may_be_empty=True),
-                    Param("occurrence", "integer", "Which hit, from 1", least=1),
-                    Param("replaceAll", "boolean"),
-                    Param("edits", "edits", "Instead of find and replace"),
-                ),
-                self._edit,
-                _CHANGES,
-            ),
-            _Spec(
-                n.rename_file,
-                "Rename or move a file or directory; its history goes with it.",
-                (
-                    Param("from", "path", required=True),
-                    Param("to", "path", required=True),
-                    Param("overwrite", "boolean", "Replace what is at the destination"),
-                ),
-                self._rename,
-                _CHANGES,
-            ),
-        )
-
-    def _grep_spec(self) -> _Spec:
-        return _Spec(
-            self.names.grep,
-            "Search the contents of text and JSON files, line by line; literal text, or with regex a regular expression (RE2).",
-            (
-                Param("query", "string", required=True),
-                Param(
-                    "path", "path", "File, directory or glob; default everything", may_be_empty=True
-                ),
-                Param("ignoreCase", "boolean"),
-                Param("regex", "boolean"),
-                Param("maxResults", "integer", "Default 100", least=1),
-            ),
-            self._grep,
-            _READS,
-        )
-
-    def _optional(self) -> Sequence[_Spec]:
-        n = self.names
-        found: list[_Spec] = []
-        if self.options.delete:
-            told = "Delete a file; no error if there is none."
-            found.append(_Spec(n.delete_file, told, (_PATH,), self._delete, _REPLACES))
-        if self.options.undo:
-            told = "Take back the latest change of a file, as a new version."
-            found.append(_Spec(n.undo_file, told, (_PATH,), self._undo, _CHANGES))
-        extra = {
-            "stat": _Spec(
-                n.stat_file,
-                "Tell size, type, version and status of a file.",
-                (_PATH,),
-                self._stat,
-                _READS,
-            ),
-            "append": _Spec(
-                n.append_file,
-                "Add text at the end of a text file, or create it.",
-                (_PATH, Param("content", "string", required=True, may_be_empty=True), _MIME),
-                self._append,
-                _ADDS,
-            ),
-            "copy": _Spec(
-                n.copy_file,
-                "Copy a file or directory.",
-                (
-                    Param("from", "path", required=True),
-                    Param("to", "path", required=True),
-                    Param("overwrite", "boolean"),
-                ),
-                self._copy,
-                _REPLACES,
-            ),
-            "history": _Spec(
-                n.history_file,
-                "List the versions of a file, newest first, of a deleted one too.",
-                (_PATH, Param("limit", "integer", "Default 20", least=1)),
-                self._history,
-                _READS,
-            ),
-            "diff": _Spec(
-                n.diff_file,
-                "Show what changed between two versions of a file; default the latest change.",
-                (_PATH, Param("from", "integer", least=1), Param("to", "integer", least=1)),
-                self._diff,
-                _READS,
-            ),
-            "finalize": _Spec(
-                n.finalize_file,
-                "Publish a file as it is now; later edits are drafts until this is called again.",
-                (_PATH, Param("kind", "string", "What it is, e.g. report")),
-                self._finalize,
-                ToolAnnotations(idempotent=True),
-            ),
-        }
-        return [*found, *(spec for name, spec in extra.items() if name in self.options.extra)]
 
     # -- the guard
 
