@@ -103,3 +103,7 @@ clean: ## remove what was built, the virtualenv too
 .PHONY: bench
 bench: $(DEV_STAMP) ## measure the figures beside their raw floors (ARGS=--quick, ARGS=--save)
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+.PHONY: bench-compare
+bench-compare: $(DEV_STAMP) ## compare the figures of a revision with the working tree's (REV=main~1, ARGS=--quick)
+	@$(BIN)/python -m benchmarks.compare $(REV) $(ARGS)

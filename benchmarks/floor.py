@@ -16,14 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["BODY", "RawFloor"]
+__all__ = ["BODY", "HEAD", "LOG", "RawFloor"]
 
 BODY = os.urandom(512).hex()
 _T = TypeVar("_T")
-_HEAD = json.dumps(
+HEAD = json.dumps(
     {"id": "f" * 32, "v": 3, "m": "text/markdown", "s": 1024, "h": "a" * 64, "c": "c" * 24}
 ).encode()
-_LOG = json.dumps(
+LOG = json.dumps(
     {"id": "c" * 24, "verb": "write", "changes": [{"t": "update", "p": "/workspace/a.md", "v": 3}]}
 ).encode()
 _SCHEMA = (
@@ -46,6 +46,8 @@ class RawFloor:
     """One SQLite file, driven from asyncio through one thread."""
 
     def __init__(self, folder: Path, *, synchronous: str) -> None:
+        self._folder = folder
+        self._directory = os.open(folder, os.O_RDONLY)
         self._pool = ThreadPoolExecutor(1)
         self._connection = sqlite3.connect(
             folder / "floor.db", isolation_level=None, check_same_thread=False
@@ -59,6 +61,7 @@ class RawFloor:
         """Close the file and end the thread."""
         self._pool.shutdown()
         self._connection.close()
+        os.close(self._directory)
 
     def numbers(self, count: int) -> range:
         """Return numbers that no file of this floor has had."""
@@ -73,12 +76,12 @@ class RawFloor:
         self._connection.execute(_OLD, (key,)).fetchall()
         body = BODY.encode()
         puts = [
-            (key, number, _HEAD, body),
+            (key, number, HEAD, body),
             ("meta", number, b'{"seq":1}', None),
-            (f"log/{number:016d}", number, _LOG, None),
+            (f"log/{number:016d}", number, LOG, None),
         ]
         if overwrite:
-            puts.append((f"state/{number % 50}/{number:016d}", number, _HEAD, body))
+            puts.append((f"state/{number % 50}/{number:016d}", number, HEAD, body))
         self._connection.executemany(_UPSERT, puts)
 
     def _commit(self, numbers: Iterable[int], overwrite: bool) -> None:
@@ -134,7 +137,7 @@ class RawFloor:
 
     def hold(self, bodies: dict[str, str]) -> None:
         """Store heads with their bodies, as `searches` scans them."""
-        rows = [(f"head{path}", 1, _HEAD, body.encode()) for path, body in bodies.items()]
+        rows = [(f"head{path}", 1, HEAD, body.encode()) for path, body in bodies.items()]
         self._connection.execute("begin immediate")
         self._connection.executemany(_UPSERT, rows)
         self._connection.execute("commit")
@@ -149,6 +152,23 @@ class RawFloor:
         for _ in range(repeats):
             assert len(await self._hop(search)) == hits
         return (time.perf_counter() - began) / repeats
+
+    async def durable_files(self, count: int) -> float:
+        """Return seconds per plain file of 1 KiB that survives a power cut: temporary file, fsync, rename, fsync of the folder."""
+
+        def write(number: int) -> None:
+            temporary, target = self._folder / f"t{number}", self._folder / f"f{number % 50}.md"
+            with temporary.open("wb") as file:
+                file.write(BODY.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+            os.fsync(self._directory)
+
+        began = time.perf_counter()
+        for number in range(count):
+            write(number)
+        return (time.perf_counter() - began) / count
 
     async def selects(self, count: int) -> float:
         """Return seconds per point select through one hop."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from benchmarks.floor import BODY, RawFloor
-from crux_workspace import Workspace
+from crux_workspace import Edit, Workspace, open_workspace
 
 __all__ = ["ABSOLUTE", "GROWTH", "PAIRED", "AbsoluteRow", "GrowthRow", "PairedRow"]
 
@@ -71,6 +71,49 @@ async def read(ws: Workspace, count: int = 300) -> float:
     for number in range(count):
         await ws.read(f"/workspace/hot/f{number % 50}.md")
     return (time.perf_counter() - began) / count
+
+
+async def append(ws: Workspace, count: int = 150) -> float:
+    """Append a line to one of 50 files of 1 KiB, which are written anew each time, untimed, to stay at their size."""
+    spent = 0.0
+    for number in range(count):
+        path = f"/workspace/hot/f{number % 50}.md"
+        if number < 50:
+            await ws.write(path, BODY)
+        began = time.perf_counter()
+        await ws.append(path, "one more line\n")
+        spent += time.perf_counter() - began
+    return spent / count
+
+
+async def edit(ws: Workspace, count: int = 75) -> float:
+    """Replace the first characters of 50 files of 1 KiB in turn."""
+    began = time.perf_counter()
+    for number in range(count):
+        path = f"/workspace/hot/f{number % 50}.md"
+        await ws.edit(path, edits=[Edit(BODY[20:60], BODY[20:60][::-1], replace_all=True)])
+        await ws.edit(path, edits=[Edit(BODY[20:60][::-1], BODY[20:60], replace_all=True)])
+    return (time.perf_counter() - began) / count / 2
+
+
+async def stat(ws: Workspace, count: int = 300) -> float:
+    """Look at files of 1 KiB."""
+    began = time.perf_counter()
+    for number in range(count):
+        await ws.stat(f"/workspace/hot/f{number % 50}.md")
+    return (time.perf_counter() - began) / count
+
+
+async def overwriting_clients(ws: Workspace, number_of: int = 32, each: int = 10) -> float:
+    """Overwrite 50 files of 1 KiB, many clients at once; per commit."""
+
+    async def client() -> None:
+        for _ in range(each):
+            await ws.write(f"/workspace/hot/f{next(_taken) % 50}.md", BODY)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(number_of)))
+    return (time.perf_counter() - began) / (number_of * each)
 
 
 async def clients(ws: Workspace, number_of: int = 32, each: int = 10) -> float:
@@ -160,6 +203,24 @@ async def across_processes_p99(
     return statistics.quantiles(late, n=100)[98]
 
 
+async def memory_write(ws: Workspace, url: str, count: int = 2_000) -> float:
+    """Overwrite 50 files of 1 KiB in the memory store, one client, in ms."""
+    del ws, url
+    async with open_workspace("memory://") as memory:
+        for number in range(50):
+            await memory.write(f"/workspace/hot/f{number}.md", BODY)
+        return await overwrite(memory, count) * 1000
+
+
+async def memory_read(ws: Workspace, url: str, count: int = 5_000) -> float:
+    """Read 50 files of 1 KiB from the memory store, in ms."""
+    del ws, url
+    async with open_workspace("memory://") as memory:
+        for number in range(50):
+            await memory.write(f"/workspace/hot/f{number}.md", BODY)
+        return await read(memory, count) * 1000
+
+
 PAIRED = (
     PairedRow(
         "write 1 KiB", 1.3, lambda f: f.writes(150, overwrite=False), create, ("normal", "full")
@@ -171,11 +232,27 @@ PAIRED = (
         overwrite,
         ("normal", "full"),
     ),
+    PairedRow("edit 1 KiB", 1.6, lambda f: f.writes(150, overwrite=True), edit),
+    PairedRow("append to 1 KiB", 1.6, lambda f: f.writes(150, overwrite=True), append),
+    PairedRow(
+        "overwrite 1 KiB / a durable plain file",
+        1.0,
+        lambda f: f.durable_files(150),
+        overwrite,
+        ("full",),
+    ),
     PairedRow("read 1 KiB / hopped select", 0.5, lambda f: f.selects(300), read),
+    PairedRow("stat 1 KiB / hopped select", 0.5, lambda f: f.selects(300), stat),
     PairedRow(
         "32 clients, create, per commit", 1.3, lambda f: f.grouped(32, 10, overwrite=False), clients
     ),
-    PairedRow("transaction of 100 files", 1.5, lambda f: f.batch(100, 4), transaction_of_100),
+    PairedRow(
+        "32 clients, overwrite, per commit",
+        1.3,
+        lambda f: f.grouped(32, 10, overwrite=True),
+        overwriting_clients,
+    ),
+    PairedRow("transaction of 100 files", 1.2, lambda f: f.batch(100, 4), transaction_of_100),
 )
 GROWTH = (
     GrowthRow("transaction of 2 files", 1.3, transaction_of_2),
@@ -185,4 +262,6 @@ GROWTH = (
 ABSOLUTE = (
     AbsoluteRow("event in another process, poll 50 ms, p99", 70.0, across_processes_p99),
     AbsoluteRow("write and its event in the same process, p99", 10.0, delivery_p99),
+    AbsoluteRow("memory store: write 1 KiB", 0.040, memory_write),
+    AbsoluteRow("memory store: read 1 KiB", 0.015, memory_read),
 )

@@ -86,23 +86,23 @@ class MountSource(Protocol):
 
     Optional ones, found by name:
 
-    - ``read_bytes(path, MountPathOptions) -> bytes | AsyncIterator[bytes]``: all bytes, each time; None for what is missing (M-009).
-    - ``grep(query, MountGrepOptions) -> GrepResult``: places counted from 1 (M-010), by scope, case and expression (M-011).
-    - ``exists(path, MountPathOptions) -> bool`` (M-008) and ``stat(path, MountPathOptions) -> WorkspaceFile | None`` (M-007): as `read`
+    - ``read_bytes(path, MountPathOptions) -> bytes | AsyncIterator[bytes]``: all bytes, each time; None for what is missing (S-009).
+    - ``grep(query, MountGrepOptions) -> GrepResult``: places counted from 1 (S-010), by scope, case and expression (S-011).
+    - ``exists(path, MountPathOptions) -> bool`` (S-008) and ``stat(path, MountPathOptions) -> WorkspaceFile | None`` (S-007): as `read`
       finds it.
-    - ``write(path, content, MountWriteOptions) -> WorkspaceFile | content | None``: from then on it can be read and listed (M-020).
-    - ``delete(path, MountPathOptions)``: gone from then on; what is not there is no error (M-021).
+    - ``write(path, content, MountWriteOptions) -> WorkspaceFile | content | None``: from then on it can be read and listed (S-020).
+    - ``delete(path, MountPathOptions)``: gone from then on; what is not there is no error (S-021).
 
     Paths are normal workspace paths. Results need only what the provider knows, e.g. ``WorkspaceFile(path=...)``. A `revision` in a
-    result's metadata is remembered by copies and stays while nothing changes (M-012). ``FileNotFoundError`` stands for "nothing there";
-    every other exception fails the call. Calls come at the same time (M-013).
+    result's metadata is remembered by copies and stays while nothing changes (S-012). ``FileNotFoundError`` stands for "nothing there";
+    every other exception fails the call. Calls come at the same time (S-013).
     """
 
     def list(self, path: str, options: MountListOptions, /) -> ListResult | Awaitable[ListResult]:
         """Return what is below a directory, or what a glob matches: files, and directories that are listed on their own.
 
-        Must: lead from the mount's root to every file, each once and none outside (M-001); go on by cursors until all was given
-        (M-002); keep to the directory (M-003). May: ignore the limit; know no globs, and find nothing by one.
+        Must: lead from the mount's root to every file, each once and none outside (S-001); go on by cursors until all was given
+        (S-002); keep to the directory (S-003). May: ignore the limit; know no globs, and find nothing by one.
         """
         ...
 
@@ -111,8 +111,8 @@ class MountSource(Protocol):
     ) -> Content | Awaitable[Content | None] | None:
         """Return a file's content, or None when there is none.
 
-        Must: give it as it is (M-004), and None for whatever is missing, however odd its name (M-005); say truly which part a window
-        is (M-006). May: return the whole whatever window was asked for.
+        Must: give it as it is (S-004), and None for whatever is missing, however odd its name (S-005); say truly which part a window
+        is (S-006). May: return the whole whatever window was asked for.
         """
         ...
 

@@ -113,7 +113,7 @@ async def copy_in(
         plan,
         options=options,
         request=request,
-        abandon=lambda: discard(space.ports, fetched.stored),
+        abandon=lambda: discard(space.ports, *fetched.stored.uploads),
     )
 
 
@@ -146,7 +146,7 @@ async def _directory_in(
 
     async def abandon() -> None:
         for item in fetched:
-            await discard(space.ports, item.stored)
+            await discard(space.ports, *item.stored.uploads)
 
     plan = _CopyIn(space, places, overwrite, options)
     try:

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from crux_workspace.testing.faults import FaultyAssetStore, FaultyRecordStore
     from crux_workspace.testing.machines import WorkspaceMachine
     from crux_workspace.testing.memory_source import MemorySource
+    from crux_workspace.testing.minimal import MinimalStoreContract
+    from crux_workspace.testing.minimal_stores import MemoryMinimalStore, MemorySoleStore
     from crux_workspace.testing.model import ModelWorkspace
     from crux_workspace.testing.records import RecordStoreContract
     from crux_workspace.testing.report import (
         Report,
         check_asset_store,
+        check_minimal_store,
         check_mount_source,
         check_record_store,
     )
@@ -45,7 +48,10 @@ __all__ = [
     "FixedClock",
     "Hooks",
     "LatencyRecordStore",
+    "MemoryMinimalStore",
+    "MemorySoleStore",
     "MemorySource",
+    "MinimalStoreContract",
     "ModelWorkspace",
     "MountSourceContract",
     "RecordStoreContract",
@@ -54,6 +60,7 @@ __all__ = [
     "WorkspaceContract",
     "WorkspaceMachine",
     "check_asset_store",
+    "check_minimal_store",
     "check_mount_source",
     "check_record_store",
     "refused",
@@ -71,7 +78,10 @@ _HOMES = {
     "FixedClock": "doubles",
     "Hooks": "checks",
     "LatencyRecordStore": "doubles",
+    "MemoryMinimalStore": "minimal_stores",
+    "MemorySoleStore": "minimal_stores",
     "MemorySource": "memory_source",
+    "MinimalStoreContract": "minimal",
     "ModelWorkspace": "model",
     "MountSourceContract": "sources",
     "RecordStoreContract": "records",
@@ -80,6 +90,7 @@ _HOMES = {
     "WorkspaceContract": "workspace",
     "WorkspaceMachine": "machines",
     "check_asset_store": "report",
+    "check_minimal_store": "report",
     "check_mount_source": "report",
     "check_record_store": "report",
     "refused": "workspace",

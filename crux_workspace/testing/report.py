@@ -8,10 +8,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from crux_workspace.model.sources import MountSource
 from crux_workspace.storage.assets import AssetStore
+from crux_workspace.storage.minimal import MinimalStore
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.testing.asset_checks import ASSET_CHECKS
 from crux_workspace.testing.checks import (
@@ -23,19 +24,23 @@ from crux_workspace.testing.checks import (
     NotApplicable,
     applies,
 )
+from crux_workspace.testing.minimal_checks import MINIMAL_CHECKS
 from crux_workspace.testing.record_checks import RECORD_CHECKS
 from crux_workspace.testing.source_checks import SOURCE_CHECKS, SourceBench
 
-__all__ = ["Outcome", "Report", "check_asset_store", "check_mount_source", "check_record_store"]
+__all__ = [
+    "Outcome",
+    "Report",
+    "check_asset_store",
+    "check_minimal_store",
+    "check_mount_source",
+    "check_record_store",
+]
 
 Status = Literal["passed", "failed", "skipped"]
 
 
-class _Closing(Protocol):
-    async def aclose(self) -> None: ...
-
-
-S = TypeVar("S", bound=_Closing)
+S = TypeVar("S")
 Factory = Callable[[], S | Awaitable[S] | AbstractAsyncContextManager[S]]
 """Makes a store for one check: returns it, or a coroutine or an async context manager that gives it."""
 
@@ -58,7 +63,7 @@ class Report:
     """The outcomes of a kit's run on one store."""
 
     contract: str
-    """``records``, ``assets`` or ``mounts``."""
+    """``records``, ``assets``, ``minimal`` or ``mounts``."""
     subject: str
     """Class of the store."""
     capabilities: dict[str, Any] = field(default_factory=dict)
@@ -155,6 +160,17 @@ async def check_asset_store(
     return await _run("assets", ASSET_CHECKS, factory, hooks, only, timeout_s)
 
 
+async def check_minimal_store(
+    factory: Factory[MinimalStore],
+    *,
+    hooks: Hooks[MinimalStore] | None = None,
+    only: Iterable[str] | None = None,
+    timeout_s: float = 60.0,
+) -> Report:
+    """Run the kit of minimal stores; see `check_record_store`. A store is closed if it has ``aclose``."""
+    return await _run("minimal", MINIMAL_CHECKS, factory, hooks, only, timeout_s)
+
+
 async def check_mount_source(
     factory: Callable[[], MountSource],
     *,
@@ -198,7 +214,9 @@ async def _opened(factory: Factory[S]) -> AsyncIterator[S]:
     try:
         yield store
     finally:
-        await store.aclose()
+        close = getattr(store, "aclose", None)
+        if close is not None:
+            await close()
 
 
 async def _run(

@@ -140,7 +140,7 @@ FreshNames = Fresh[SourceBench]
 
 @SOURCE_CHECKS.add()
 async def check_listing_finds_all(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-001: listing from the mount's root down finds every file, each once, and nothing outside the mount."""
+    """S-001: listing from the mount's root down finds every file, each once, and nothing outside the mount."""
     del fresh
     found = [file.path for file in await bench.everything()]
     same(sorted(found), sorted(bench.at(name) for name in bench.files), "listed files")
@@ -148,7 +148,7 @@ async def check_listing_finds_all(bench: SourceBench, fresh: FreshNames) -> None
 
 @SOURCE_CHECKS.add()
 async def check_pages(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-002: pages of one entry join to the whole listing of a directory, whether the source heeds the limit or not."""
+    """S-002: pages of one entry join to the whole listing of a directory, whether the source heeds the limit or not."""
     del fresh
     for directory in {bench.mount_path, *(parent(bench.at(name)) for name in bench.files)}:
         whole = [entry.path for entry in await bench.listed(directory)]
@@ -159,7 +159,7 @@ async def check_pages(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_sub_directory(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-003: listing a directory gives only what is below it; a missing one is empty."""
+    """S-003: listing a directory gives only what is below it; a missing one is empty."""
     del fresh
     for directory in {parent(bench.at(name)) for name in bench.files}:
         for entry in await bench.listed(directory):
@@ -169,7 +169,7 @@ async def check_sub_directory(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_reading(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-004: every file reads back as it is: text as text, JSON as the value, binary as binary."""
+    """S-004: every file reads back as it is: text as text, JSON as the value, binary as binary."""
     del fresh
     for name, held in bench.files.items():
         content = await bench.content(name)
@@ -187,7 +187,7 @@ async def check_reading(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_missing(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-005: a missing file reads as None, also below a file and for odd names."""
+    """S-005: a missing file reads as None, also below a file and for odd names."""
     first = next(iter(bench.files))
     for name in (_MISSING, f"{first}/below", fresh.name(), "%41*?[x]{a,b}", "ä" * 60):
         same(await bench.content(name), None, f"read of {name!r}")
@@ -195,7 +195,7 @@ async def check_missing(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_windows(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-006: a window is what it says it is: the part from `offset` on, or the whole."""
+    """S-006: a window is what it says it is: the part from `offset` on, or the whole."""
     del fresh
     for name, held in bench.some(str):
         data = held.encode()
@@ -214,7 +214,7 @@ async def check_windows(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_stat(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-007: `stat` agrees with what is read, and is None for what is missing."""
+    """S-007: `stat` agrees with what is read, and is None for what is missing."""
     del fresh
     bench.need("stat")
     for name, held in bench.files.items():
@@ -227,7 +227,7 @@ async def check_stat(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_exists(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-008: `exists` is True for every file and False for what is missing."""
+    """S-008: `exists` is True for every file and False for what is missing."""
     del fresh
     bench.need("exists")
     for name in bench.files:
@@ -237,7 +237,7 @@ async def check_exists(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_bytes(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-009: `read_bytes` gives every byte, also twice, and None for what is missing."""
+    """S-009: `read_bytes` gives every byte, also twice, and None for what is missing."""
     del fresh
     bench.need("read_bytes")
     for name, held in bench.files.items():
@@ -249,7 +249,7 @@ async def check_bytes(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_grep(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-010: `grep` finds literal text where it is, counts lines and columns from 1, and nothing for what is not there."""
+    """S-010: `grep` finds literal text where it is, counts lines and columns from 1, and nothing for what is not there."""
     bench.need("grep")
     for name, held in bench.some(str):
         word = next((word for word in held.split() if word.isalnum()), None)
@@ -265,7 +265,7 @@ async def check_grep(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_grep_options(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-011: `grep` heeds `ignore_case`, `regex` and the scope; without `regex` nothing is an expression."""
+    """S-011: `grep` heeds `ignore_case`, `regex` and the scope; without `regex` nothing is an expression."""
     del fresh
     bench.need("grep")
     for name, held in bench.some(str):
@@ -287,7 +287,7 @@ async def check_grep_options(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_revisions(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-012: the revision in a file's metadata, where there is one, stays the same while nothing changes."""
+    """S-012: the revision in a file's metadata, where there is one, stays the same while nothing changes."""
     del fresh
     for name in bench.files:
         seen = [((await bench.content(name)) or _NOTHING).metadata or {} for _ in range(2)]
@@ -296,7 +296,7 @@ async def check_revisions(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_concurrency(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-013: calls that run at the same time do not disturb each other."""
+    """S-013: calls that run at the same time do not disturb each other."""
     del fresh
     names = list(bench.files) * 4
     contents = await asyncio.gather(*(bench.content(name) for name in names))
@@ -308,7 +308,7 @@ async def check_concurrency(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_writing(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-020: what is written can be read, listed and written again."""
+    """S-020: what is written can be read, listed and written again."""
     bench.need("write")
     name = f"{fresh.name()}.md"
     for text in ("one\n", "", "zwei ü\r\n"):
@@ -325,7 +325,7 @@ async def check_writing(bench: SourceBench, fresh: FreshNames) -> None:
 
 @SOURCE_CHECKS.add()
 async def check_deleting(bench: SourceBench, fresh: FreshNames) -> None:
-    """M-021: what is deleted is gone; deleting what is not there is no error."""
+    """S-021: what is deleted is gone; deleting what is not there is no error."""
     bench.need("delete")
     bench.need("write")
     name = f"{fresh.name()}.md"

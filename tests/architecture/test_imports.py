@@ -13,11 +13,24 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (
-    *("aiosqlite", "alembic", "opentelemetry", "pytest", "rich", "sqlalchemy", "typer", "pydantic"),
+    *(
+        "aiosqlite",
+        "alembic",
+        "asyncpg",
+        "boto3",
+        "botocore",
+        "obstore",
+        "opentelemetry",
+        "pytest",
+        "rich",
+        "sqlalchemy",
+        "typer",
+    ),
     *(
         "mcp",
         "httpx",
         "dulwich",
+        "pydantic",
         "langchain_core",
         "langgraph",
         "pydantic_ai",
