@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -205,7 +206,7 @@ def test_frameworks_that_wait() -> None:
             return PydanticResponse([TextPart("done")])
 
         agent = PydanticAgent(FunctionModel(model), tools=tools.to("pydantic-ai"))
-        assert agent.run_sync("write").output == "done"
+        assert asyncio.run(agent.run("write")).output == "done"
         assert len(sws.history("/workspace/a.md")) == 5
 
 
