@@ -36,11 +36,30 @@ from crux_workspace.model.settings import (
     Mount,
     NamespaceRequest,
     Retention,
+    ToolOptions,
     Versioning,
+)
+from crux_workspace.model.sources import (
+    MountGrepOptions,
+    MountListOptions,
+    MountPathOptions,
+    MountReadOptions,
+    MountSource,
+    MountWriteOptions,
 )
 from crux_workspace.model.transactions import Replayed
 from crux_workspace.model.versions import CommitEntry, VersionEntry
+from crux_workspace.mounts.hits import RetrieverHit, RetrieverQuery
+from crux_workspace.mounts.retriever import RetrieverSource, retriever_workspace_mount_source
 from crux_workspace.telemetry import Telemetry
+from crux_workspace.tools import (
+    Tool,
+    ToolResult,
+    ToolSet,
+    WorkspaceToolNames,
+    prompt,
+    workspace_tool_names,
+)
 
 __all__ = [
     "Artifact",
@@ -60,16 +79,29 @@ __all__ = [
     "ListResult",
     "LocalRuntime",
     "Mount",
+    "MountGrepOptions",
+    "MountListOptions",
+    "MountPathOptions",
+    "MountReadOptions",
+    "MountSource",
+    "MountWriteOptions",
     "NamespacePage",
     "NamespaceRequest",
     "Replayed",
     "Retention",
+    "RetrieverHit",
+    "RetrieverQuery",
+    "RetrieverSource",
     "SyncTransaction",
     "SyncView",
     "SyncWatchHandle",
     "SyncWorkspace",
     "Telemetry",
     "TextContent",
+    "Tool",
+    "ToolOptions",
+    "ToolResult",
+    "ToolSet",
     "Transaction",
     "Usage",
     "VersionEntry",
@@ -80,13 +112,17 @@ __all__ = [
     "WorkspaceChangeEvent",
     "WorkspaceDirectory",
     "WorkspaceFile",
+    "WorkspaceToolNames",
     "WorkspaceView",
     "__version__",
     "configure",
     "local_runtime",
     "open_workspace",
     "open_workspace_sync",
+    "prompt",
+    "retriever_workspace_mount_source",
     "workspace",
+    "workspace_tool_names",
 ]
 
 __version__ = "0.1.0"

@@ -27,6 +27,7 @@ from crux_workspace.model.settings import (
     NamespaceRequest,
     NamespaceSetting,
     Retention,
+    ToolOptions,
     Versioning,
 )
 from crux_workspace.mounts.routing import Router
@@ -74,6 +75,7 @@ class WorkspaceCore:
     limits: Limits
     retention: Retention
     versioning: Versioning
+    tools: ToolOptions
     recorder: OperationRecorder
     clock: Clock
     ids: IdSource
@@ -117,7 +119,9 @@ class WorkspaceCore:
                 code=ErrorCode.WRONG_LOOP,
             )
 
-    def namespace_of(self, bound: str | None, given: str | None) -> str | Awaitable[str]:
+    def namespace_of(
+        self, bound: str | None, given: str | None, request: NamespaceRequest | None = None
+    ) -> str | Awaitable[str]:
         """Resolve which namespace a call works on; to be awaited where the application tells it."""
         if bound is not None:
             if given is not None:
@@ -137,7 +141,7 @@ class WorkspaceCore:
             )
         if isinstance(setting, str):
             return setting
-        found = setting(NamespaceRequest(None, None))
+        found = setting(NamespaceRequest(None, None) if request is None else request)
         return _resolved(found) if inspect.isawaitable(found) else check_namespace(found)
 
     def space(self, namespace: str, actor: str | None) -> Space:

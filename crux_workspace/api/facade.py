@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from crux_workspace.api.core import WorkspaceCore
 from crux_workspace.api.describe import describe
+from crux_workspace.api.prompts import PromptMethods
 from crux_workspace.api.runner import Runner
 from crux_workspace.api.transaction import Transaction, TransactionRequest
 from crux_workspace.api.versions import VersionMethods
@@ -33,7 +34,7 @@ __all__ = ["Workspace"]
 _T = TypeVar("_T")
 
 
-class Workspace(VersionMethods, WatchMethods):
+class Workspace(VersionMethods, WatchMethods, PromptMethods):
     """Files in a namespace: every change versioned, every call one commit.
 
     Make one with `workspace` or `open_workspace`. It belongs to the event loop of its first call. A view made by `for_namespace` or
@@ -59,6 +60,9 @@ class Workspace(VersionMethods, WatchMethods):
 
     async def _tree(self, space: Space) -> TreeReads:
         return space.reads()
+
+    def _as_workspace(self) -> Workspace:
+        return self
 
     # -- what it is
 

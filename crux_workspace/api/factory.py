@@ -20,6 +20,7 @@ from crux_workspace.model.settings import (
     Mount,
     NamespaceSetting,
     Retention,
+    ToolOptions,
     Versioning,
 )
 from crux_workspace.mounts.routing import DEFAULT_MOUNTS, Router
@@ -43,6 +44,7 @@ def workspace(
     limits: Limits | None = None,
     retention: Retention | None = None,
     versioning: Versioning | None = None,
+    tools: ToolOptions | None = None,
     runtime: LocalRuntime | None = None,
     telemetry: Telemetry | None = None,
     clock: Clock = wall_clock_ms,
@@ -63,6 +65,7 @@ def workspace(
         limits: Ceilings.
         retention: How long things stay.
         versioning: How much history each file keeps.
+        tools: Which tools it makes for models.
         runtime: Drives watches and upkeep; None takes the one given to `configure`, if any.
         telemetry: Providers and the key of the path hashes.
         clock: Returns ms since the epoch.
@@ -105,6 +108,7 @@ def workspace(
         limits=limits,
         retention=retention,
         versioning=versioning,
+        tools=tools,
         runtime=runtime,
         telemetry=telemetry,
         clock=clock,
@@ -125,6 +129,7 @@ def _assemble(
     limits: Limits | None = None,
     retention: Retention | None = None,
     versioning: Versioning | None = None,
+    tools: ToolOptions | None = None,
     runtime: LocalRuntime | None = None,
     telemetry: Telemetry | None = None,
     clock: Clock = wall_clock_ms,
@@ -136,6 +141,7 @@ def _assemble(
         ("limits", limits, Limits),
         ("retention", retention, Retention),
         ("versioning", versioning, Versioning),
+        ("tools", tools, ToolOptions),
         ("telemetry", telemetry, Telemetry),
     ):
         if value is not None and not isinstance(value, kind):
@@ -164,6 +170,7 @@ def _assemble(
         limits=limits or Limits(),
         retention=retention or Retention(),
         versioning=versioning or Versioning(),
+        tools=tools or ToolOptions(),
         recorder=OperationRecorder(telemetry or Telemetry(), id, load_key=load_key),
         clock=clock,
         ids=ids,

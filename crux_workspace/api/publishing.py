@@ -47,6 +47,7 @@ class PublishMethods(WriteMethods):
             PathNotFoundError: There is no such file (``FILE_NOT_FOUND``).
             VersionNotFoundError: No such version, or not kept (``VERSION_NOT_FOUND``, ``VERSION_EXPIRED``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -89,6 +90,7 @@ class PublishMethods(WriteMethods):
         Raises:
             PathNotFoundError: There is no such file (``FILE_NOT_FOUND``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit

@@ -65,6 +65,7 @@ class ReadMethods:
             InvalidPathError: The path can name nothing (``INVALID_PATH``).
             InvalidInputError: A bad option, or a cursor of another listing (``INVALID_ARGUMENT``, ``INVALID_CURSOR``).
             AccessDeniedError: The path is outside all mounts (``OUTSIDE_MOUNTS``).
+            StorageError: The source of a mount failed, is too slow or lies (``STORE_UNAVAILABLE``, ``STORE_TIMEOUT``, ``SOURCE_INVALID``).
 
         Cost:
             pages; sub-directories are skipped by seeking, not read.
@@ -170,6 +171,7 @@ class ReadMethods:
             VersionNotFoundError: No such version, or not kept (``VERSION_NOT_FOUND``, ``VERSION_EXPIRED``).
             BinaryContentError: A line window of binary content (``BINARY_CONTENT``).
             StorageError: The bytes are gone or damaged (``ASSET_MISSING``, ``RECORD_CORRUPT``).
+            StorageError: The source of a mount failed, is too slow or lies (``STORE_UNAVAILABLE``, ``STORE_TIMEOUT``, ``SOURCE_INVALID``).
 
         Cost:
             1 read
@@ -498,6 +500,7 @@ class ReadMethods:
                 (``INVALID_ARGUMENT``, ``INVALID_REGEX``).
             StorageError: The bytes of a text are gone or damaged (``ASSET_MISSING``, ``RECORD_CORRUPT``).
             AccessDeniedError: The path is outside all mounts (``OUTSIDE_MOUNTS``).
+            StorageError: The source of a mount failed, is too slow or lies (``STORE_UNAVAILABLE``, ``STORE_TIMEOUT``, ``SOURCE_INVALID``).
 
         Cost:
             pages

@@ -6,13 +6,16 @@ import asyncio
 import functools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from crux_workspace.api.blocking import Blocking, SyncReads, method
 from crux_workspace.api.facade import Workspace
+from crux_workspace.api.prompts import CONTEXT_PRIORITY
+from crux_workspace.api.reading import PathLike
+from crux_workspace.api.sync_tools import SyncContext, SyncInjection, SyncToolSet
 from crux_workspace.api.sync_transaction import SyncTransaction, SyncTransactionRequest
 from crux_workspace.api.sync_watch import SyncWatchHandle
 from crux_workspace.api.transaction import TransactionRequest
@@ -135,6 +138,37 @@ class SyncWorkspace(SyncReads):
     def closed(self) -> bool:
         """Whether the workspace was closed."""
         return self._target.closed
+
+    def as_tools(
+        self,
+        namespace: str | None = None,
+        prefix: str | None = None,
+        delete: bool | None = None,
+        undo: bool | None = None,
+        extra: Iterable[str] | None = None,
+        *,
+        read_before_write: bool | None = None,
+    ) -> SyncToolSet:
+        """Return tools over the workspace for a model, as `Workspace.as_tools` does; their calls wait."""
+        tools = self._target.as_tools(
+            namespace, prefix, delete, undo, extra, read_before_write=read_before_write
+        )
+        return SyncToolSet(tools, self._loop)
+
+    def as_context(
+        self,
+        include: Sequence[PathLike] = (),
+        max_inline_bytes: int | None = None,
+        *,
+        priority: int = CONTEXT_PRIORITY,
+    ) -> SyncContext:
+        """Return a description of the workspace for a prompt, as `Workspace.as_context` does; its text waits."""
+        context = self._target.as_context(include, max_inline_bytes, priority=priority)
+        return SyncContext(context, self._loop)
+
+    def inject(self, input: Any = None, prompt_id: str | None = None) -> SyncInjection:  # noqa: ANN401
+        """Return what the workspace adds to one prompt, as `Workspace.inject` does."""
+        return SyncInjection.of(self._wait(self._target.inject(input, prompt_id)), self._loop)
 
     def describe(self) -> dict[str, object]:
         """Return what the workspace is, as plain data."""

@@ -81,6 +81,7 @@ class VersionMethods(PublishMethods):
             PathNotFoundError: There is no such file (``FILE_NOT_FOUND``).
             VersionNotFoundError: No such version, or not kept (``VERSION_NOT_FOUND``, ``VERSION_EXPIRED``).
             BinaryContentError: The content is binary (``BINARY_CONTENT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             pages
@@ -133,6 +134,7 @@ class VersionMethods(PublishMethods):
             NothingToUndoError: There is no earlier content (``NOTHING_TO_UNDO``).
             VersionNotFoundError: No such version, or it was collected (``VERSION_NOT_FOUND``, ``VERSION_EXPIRED``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             2 reads, 1 commit
@@ -175,6 +177,7 @@ class VersionMethods(PublishMethods):
             StateError: There is no undo to take back (``NOTHING_TO_REDO``).
             VersionNotFoundError: The version was collected (``VERSION_EXPIRED``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             pages, 1 commit

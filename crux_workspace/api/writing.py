@@ -12,7 +12,7 @@ from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit
 from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.paths import check_namespace, normalise_directory_hint, normalise_file
-from crux_workspace.operations import editing, purging, relocating, writing
+from crux_workspace.operations import copying, editing, purging, relocating, sourced, writing
 from crux_workspace.operations.relocating import Places
 from crux_workspace.operations.space import IfVersion, Options, Space
 
@@ -65,6 +65,7 @@ class WriteMethods(ReadMethods):
             AccessDeniedError: Outside all mounts, or on a read-only one (``OUTSIDE_MOUNTS``, ``READ_ONLY_MOUNT``).
             LimitExceededError: A limit refuses it (``FILE_TOO_LARGE``, ``QUOTA_EXCEEDED``).
             StateError: It needs an asset store and there is none (``ASSET_STORE_REQUIRED``).
+            UnsupportedError: A source-backed mount whose provider does not do that (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -128,6 +129,7 @@ class WriteMethods(ReadMethods):
             InvalidInputError: JSON, or a bad option (``INVALID_CONTENT``, ``INVALID_ARGUMENT``).
             BinaryContentError: The content is binary (``BINARY_CONTENT``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: A source-backed mount whose provider does not do that (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -181,6 +183,7 @@ class WriteMethods(ReadMethods):
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
             LimitExceededError: The file or the namespace would be too large (``FILE_TOO_LARGE``, ``QUOTA_EXCEEDED``).
             StorageError: The bytes are gone or damaged (``ASSET_MISSING``, ``RECORD_CORRUPT``).
+            UnsupportedError: A source-backed mount whose provider does not do that (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -227,6 +230,7 @@ class WriteMethods(ReadMethods):
         Raises:
             PathNotFoundError: There is no such file (``FILE_NOT_FOUND``).
             ConflictError: Somebody else was faster each time (``VERSION_CONFLICT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             2 reads, 1 commit
@@ -279,6 +283,7 @@ class WriteMethods(ReadMethods):
             PathNotFoundError: There is no such file (``FILE_NOT_FOUND``).
             InvalidInputError: A bad value, or a published file's status (``INVALID_ARGUMENT``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -333,6 +338,7 @@ class WriteMethods(ReadMethods):
             AlreadyExistsError: File and directory would meet (``PATH_TYPE_CONFLICT``).
             InvalidInputError: A directory into itself, a mount root, or `if_version` with a directory (``INVALID_ARGUMENT``).
             ConflictError: The source is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -371,6 +377,7 @@ class WriteMethods(ReadMethods):
         Raises:
             PathNotFoundError: There is nothing at the source (``FILE_NOT_FOUND``).
             PathExistsError: The destination exists (``ALREADY_EXISTS``).
+            UnsupportedError: On a source-backed mount (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -433,6 +440,7 @@ class WriteMethods(ReadMethods):
             PathExistsError: The destination exists (``ALREADY_EXISTS``).
             AlreadyExistsError: File and directory would meet (``PATH_TYPE_CONFLICT``).
             ConflictError: The destination is not the expected one (``VERSION_CONFLICT``).
+            UnsupportedError: A source-backed mount whose provider does not do that (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit
@@ -447,9 +455,17 @@ class WriteMethods(ReadMethods):
             options = Options(idempotency_key, if_version)
             space.router.readable(places.src)
             space.router.writable(places.dst)
-            if to_namespace is None or check_namespace(to_namespace) == space.ports.namespace:
+            target = space
+            if to_namespace is not None and check_namespace(to_namespace) != space.ports.namespace:
+                target = self._runner.core.space(to_namespace, space.ports.actor)
+            if (tree := sourced.mutable(space, places.dst, options, "copy")) is not None:
+                return await copying.copy_out(space, tree, places, overwrite=overwrite)
+            if (tree := space.router.source(places.src)) is not None:
+                return await copying.copy_in(
+                    tree, target, places, overwrite=overwrite, options=options
+                )
+            if target is space:
                 return await relocating.copy(space, places, overwrite=overwrite, options=options)
-            target = self._runner.core.space(to_namespace, space.ports.actor)
             return await relocating.copy_across(
                 space, target, places, overwrite=overwrite, options=options
             )
@@ -484,6 +500,7 @@ class WriteMethods(ReadMethods):
             AlreadyExistsError: A directory without `recursive` (``PATH_TYPE_CONFLICT``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
             AccessDeniedError: Outside all mounts, or on a read-only one (``OUTSIDE_MOUNTS``, ``READ_ONLY_MOUNT``).
+            UnsupportedError: A source-backed mount whose provider does not do that (``SOURCE_UNSUPPORTED``).
 
         Cost:
             1 read, 1 commit

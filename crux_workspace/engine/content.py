@@ -39,9 +39,11 @@ from crux_workspace.storage.failures import unavailable
 __all__ = [
     "Prepared",
     "asset_prefix",
+    "chunks_of",
     "content_value",
     "discard",
     "inline_text",
+    "is_stream",
     "json_of",
     "load_text",
     "off_loop",
@@ -118,10 +120,8 @@ async def prepare(
             return await prepare_text(ports, path, _decoded(path, data), mime_type=mime_type)
         check_file_size(ports, path, len(data))
         return await _binary(ports, path, data, mime_type)
-    if hasattr(content, "__aiter__"):
-        return await _stream(ports, path, _checked_chunks(path, content), mime_type, encoding)
-    if hasattr(content, "read"):
-        return await _stream(ports, path, _file_chunks(path, content), mime_type, encoding)
+    if is_stream(content):
+        return await _stream(ports, path, chunks_of(path, content), mime_type, encoding)
     large = _has_many_parts(content)
     data = await asyncio.to_thread(dump_compact, content) if large else dump_compact(content)
     analysed = NewContent(
@@ -236,6 +236,22 @@ def _decoded(path: str, data: bytes) -> str:
 
 
 # -- streams
+
+
+def is_stream(content: object) -> bool:
+    """Tell whether content is an async iterator or a file object."""
+    return hasattr(content, "__aiter__") or hasattr(content, "read")
+
+
+def chunks_of(path: str, content: Any) -> AsyncIterator[bytes]:  # noqa: ANN401 - a stream
+    """Iterate over the bytes of a stream.
+
+    Raises:
+        InvalidInputError: It gives something else than bytes (``INVALID_CONTENT``).
+    """
+    if hasattr(content, "__aiter__"):
+        return _checked_chunks(path, content)
+    return _file_chunks(path, content)
 
 
 async def _checked_chunks(path: str, source: Any) -> AsyncIterator[bytes]:  # noqa: ANN401

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.sources import MountSource
 
 __all__ = [
+    "EXTRA_TOOLS",
     "ContentOptions",
     "Limits",
     "Mount",
     "NamespaceRequest",
     "NamespaceSetting",
     "Retention",
+    "ToolOptions",
     "Versioning",
 ]
 
@@ -97,6 +100,11 @@ class Mount:
     path: str
     access: Literal["read", "readwrite"] = "readwrite"
     description: str | None = None
+    """One line for people and models."""
+    source: MountSource | None = field(default=None, repr=False, compare=False)
+    """Who holds the files; None keeps them in the workspace's own storage."""
+    timeout_ms: int = 30_000
+    """How long one call of the source may take."""
 
     def __post_init__(self) -> None:
         if self.access not in ("read", "readwrite"):
@@ -104,6 +112,87 @@ class Mount:
                 f"Mount access must be 'read' or 'readwrite', got {self.access!r}.",
                 details={"option": "access"},
             )
+        given: object = self.timeout_ms
+        if given is None:
+            raise InvalidInputError("Mount.timeout_ms must be a whole number, got None.")
+        _whole("Mount", "timeout_ms", given, least=1)
+        for hook in ("list", "read"):
+            if self.source is not None and not callable(getattr(self.source, hook, None)):
+                raise InvalidInputError(
+                    f"The source of the mount {self.path} has no method {hook!r}: "
+                    f"{type(self.source).__name__} is no mount source.",
+                    details={"option": "source", "mount": self.path},
+                    hint="A source needs list(path, options) and read(path, options).",
+                )
+
+    @property
+    def source_kind(self) -> str | None:
+        """What sort of source it is, e.g. ``retriever`` or ``custom``; None without one."""
+        if self.source is None:
+            return None
+        kind = getattr(self.source, "kind", "custom")
+        return kind if isinstance(kind, str) else "custom"
+
+
+EXTRA_TOOLS = ("stat", "append", "copy", "history", "diff", "finalize")
+"""What `ToolOptions.extra` may name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOptions:
+    """Which tools a workspace makes for models, and how much they may answer."""
+
+    prefix: str | None = None
+    """Put into every name: ``research`` makes ``readResearchWorkspaceFile``."""
+    delete: bool = False
+    """Offer a tool that deletes files."""
+    undo: bool = False
+    """Offer a tool that takes back the latest change of a file."""
+    extra: tuple[str, ...] = ()
+    """Further tools: ``stat``, ``append``, ``copy``, ``history``, ``diff``, ``finalize``."""
+    read_before_write: bool = False
+    """Refuse to change a file that was not read by these tools at the version it is at."""
+    max_result_bytes: int = 32_000
+    """Most bytes of content that one result shows; the rest is read on."""
+    max_entries: int = 200
+    """Most entries of one listing, and most matches of one search."""
+    max_image_bytes: int = 3_500_000
+    """Largest image that is handed to frameworks whose models can look at one; 0 hands over none."""
+
+    def __post_init__(self) -> None:
+        given: object = self.extra
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise InvalidInputError(
+                "ToolOptions.extra must be a list of names.", details={"option": "extra"}
+            )
+        object.__setattr__(self, "extra", tuple(self.extra))
+        unknown = [name for name in self.extra if name not in EXTRA_TOOLS]
+        if unknown:
+            raise InvalidInputError(
+                f"There are no extra tools {unknown!r}.",
+                details={"option": "extra"},
+                hint=f"Choose from: {', '.join(EXTRA_TOOLS)}.",
+            )
+        prefix: object = self.prefix
+        if prefix is not None and not isinstance(prefix, str):
+            raise InvalidInputError(
+                "ToolOptions.prefix must be a str or None.", details={"option": "prefix"}
+            )
+        for name in ("delete", "undo", "read_before_write"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInputError(
+                    f"ToolOptions.{name} must be True or False.", details={"option": name}
+                )
+        for name, least in (
+            ("max_result_bytes", 1_000),
+            ("max_entries", 1),
+            ("max_image_bytes", 0),
+        ):
+            if getattr(self, name) is None:
+                raise InvalidInputError(
+                    f"ToolOptions.{name} must be a number.", details={"option": name}
+                )
+            _whole("ToolOptions", name, getattr(self, name), least=least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from crux_workspace.errors import (
     AccessDeniedError,
@@ -14,6 +15,7 @@ from crux_workspace.errors import (
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import is_below, normalise, parent, sort_key
 from crux_workspace.model.settings import Mount
+from crux_workspace.mounts.source_tree import SourceTree
 
 __all__ = ["DEFAULT_MOUNTS", "Router"]
 
@@ -47,6 +49,36 @@ class Router:
             while (root := parent(root)) != "/":
                 above.add(root)
         self._above = frozenset(above)
+        self._sources = {
+            mount.path: SourceTree(mount, self._owner(mount))
+            for mount in self.mounts
+            if mount.source is not None
+        }
+        self.has_sources = bool(self._sources)
+        """Whether any mount has a source."""
+
+    def _owner(self, mount: Mount) -> Callable[[str], bool]:
+        return lambda path: self.find(path) is mount
+
+    def source(self, path: str) -> SourceTree | None:
+        """Return the source tree that a path lies in; None for what is kept here, and outside all mounts."""
+        if not self.has_sources:
+            return None
+        mount = self.find(path)
+        return None if mount is None else self._sources.get(mount.path)
+
+    def sources_within(self, path: str) -> list[SourceTree]:
+        """Return the source trees of the mounts strictly below a path, in order."""
+        return [tree for where, tree in self._sources.items() if is_below(where, path)]
+
+    def is_local(self, path: str) -> bool:
+        """Tell whether a path lies on a mount that the workspace keeps itself."""
+        mount = self.find(path)
+        return mount is not None and mount.source is None
+
+    def has_local_below(self, path: str) -> bool:
+        """Tell whether a mount that the workspace keeps itself lies strictly below a path."""
+        return any(mount.source is None and is_below(mount.path, path) for mount in self.mounts)
 
     def find(self, path: str) -> Mount | None:
         """Return the deepest mount that holds the path."""
@@ -162,4 +194,4 @@ def _checked(mount: Mount) -> Mount:
         raise InvalidInputError("The root '/' cannot be a mount; use e.g. Mount('/workspace').")
     if path == mount.path:
         return mount
-    return Mount(path, mount.access, mount.description)
+    return replace(mount, path=path)

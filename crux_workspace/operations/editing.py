@@ -24,6 +24,7 @@ from crux_workspace.errors import ErrorCode, InvalidInputError
 from crux_workspace.model.edits import Edit, apply_edits, check_edits
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.mime import guess
+from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.reading import binary_refused
 from crux_workspace.operations.space import Options, Space, check_if_version, expected_entry
 from crux_workspace.operations.writing import check_attributes, new_version, put_content
@@ -104,6 +105,8 @@ async def edit(
     """Replace parts of a text file."""
     check_attributes(mime_type=mime_type)
     check_edits(edits)
+    if (source := sourced.mutable(space, path, options, "edit")) is not None:
+        return await sourced_writing.edit(source, path, edits, mime_type=mime_type)
     rewrite = Rewrite(space, path, lambda text: apply_edits(text, edits), mime_type)
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
@@ -170,6 +173,8 @@ async def append(
             details={"path": path},
         )
     utf8(path, text)
+    if (source := sourced.mutable(space, path, options, "append")) is not None:
+        return await sourced_writing.append(source, path, text, mime_type=mime_type)
     rewrite = _Addition(space, path, text, mime_type)
 
     async def plan(tree: LiveTree) -> Changeset:

@@ -8,9 +8,10 @@ from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.keys import head_key
 from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.reads import TreeReads, directory_key
-from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceEntry
+from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.globs import Glob, compile_glob, has_glob
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
+from crux_workspace.operations import sourced
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Space, slash_refused
 
@@ -34,6 +35,11 @@ async def list_page(
     whole_number("limit", limit, least=1)
     moment = str(reads.sequence) if isinstance(reads, PastReads) else "now"
     listing = ["list", space.ports.partition, moment, path, str(recursive), str(glob)]
+    tree = sourced.source_at(space, reads, path)
+    if tree is not None and not recursive and await _as_glob(space, reads, path, glob) is None:
+        return await sourced.list_directory(
+            space, tree, path, listing=listing, limit=limit, cursor=cursor
+        )
     after = None if cursor is None else decode_page_cursor(listing, cursor)
     entries: list[tuple[str, WorkspaceEntry]] = []
     more = False
@@ -68,11 +74,12 @@ async def _entries(
 ) -> AsyncIterator[tuple[str, WorkspaceEntry]]:
     pattern = await _as_glob(space, reads, path, glob)
     if pattern is not None:
-        async for match in globbed(space, reads, pattern, after=after):
-            yield head_key(match.path), space.file(match)
+        matching = _matching(space, reads, pattern, after)
+        async for match in _with_sources(space, reads, matching, path, pattern, after):
+            yield match
         return
     space.router.browsable(path)
-    entry = None if path == "/" or space.router.find(path) is None else await reads.find(path)
+    entry = await reads.find(path) if path != "/" and space.router.is_local(path) else None
     if entry is not None:
         if directory:
             raise slash_refused(path)
@@ -80,9 +87,9 @@ async def _entries(
             yield head_key(path), space.file(entry)
         return
     if recursive:
-        async for below in reads.files(path, after=after):
-            if space.router.find(below.path) is not None:
-                yield head_key(below.path), space.file(below)
+        files = _below(space, reads, path, after)
+        async for file in _with_sources(space, reads, files, path, None, after):
+            yield file
         return
     async for found in _directory(space, reads, path, after=after, page=page):
         yield found
@@ -95,7 +102,11 @@ async def _as_glob(space: Space, reads: TreeReads, path: str, glob: bool | None)
     if glob is None:
         if space.router.is_fixed_directory(path):
             return None
-        if await reads.has(path):
+        tree = sourced.source_at(space, reads, path)
+        if tree is not None:
+            if await tree.stat(path) is not None:
+                return None
+        elif await reads.has(path):
             return None
     pattern = compile_glob(path)
     space.router.browsable(pattern.base)
@@ -107,8 +118,76 @@ async def globbed(
 ) -> AsyncIterator[Entry]:
     """Iterate over the files that a glob matches, in order."""
     async for entry in reads.files(pattern.base, after=after, bodies=bodies, within=pattern):
-        if pattern.matches(entry.path) and space.router.find(entry.path) is not None:
+        if pattern.matches(entry.path) and space.router.is_local(entry.path):
             yield entry
+
+
+async def _matching(
+    space: Space, reads: TreeReads, pattern: Glob, after: str | None
+) -> AsyncIterator[tuple[str, WorkspaceFile]]:
+    async for match in globbed(space, reads, pattern, after=after):
+        yield head_key(match.path), space.file(match)
+
+
+async def _below(
+    space: Space, reads: TreeReads, path: str, after: str | None
+) -> AsyncIterator[tuple[str, WorkspaceFile]]:
+    async for below in reads.files(path, after=after):
+        if space.router.is_local(below.path):
+            yield head_key(below.path), space.file(below)
+
+
+def _with_sources(
+    space: Space,
+    reads: TreeReads,
+    local: AsyncIterator[tuple[str, WorkspaceFile]],
+    path: str,
+    pattern: Glob | None,
+    after: str | None,
+) -> AsyncIterator[tuple[str, WorkspaceFile]]:
+    """Put the files of the sources in the same scope in among those kept here."""
+    if not space.router.has_sources:
+        return local
+    return _merged(space, reads, local, path, pattern, after)
+
+
+async def _merged(
+    space: Space,
+    reads: TreeReads,
+    local: AsyncIterator[tuple[str, WorkspaceFile]],
+    path: str,
+    pattern: Glob | None,
+    after: str | None,
+) -> AsyncIterator[tuple[str, WorkspaceFile]]:
+    virtual = await _of_sources(space, reads, path, pattern, after)
+    async for key, file in local:
+        while virtual and virtual[0][0] < key:
+            yield virtual.pop(0)
+        yield key, file
+    for item in virtual:
+        yield item
+
+
+async def _of_sources(
+    space: Space, reads: TreeReads, path: str, pattern: Glob | None, after: str | None
+) -> list[tuple[str, WorkspaceFile]]:
+    """Return the files of the sources in a scope, in order; a view of the past leaves sources out."""
+    base = path if pattern is None else pattern.base
+    own = sourced.source_at(space, reads, base)
+    if isinstance(reads, PastReads):
+        return []
+    found: list[tuple[str, WorkspaceFile]] = []
+    for tree in [*([] if own is None else [own]), *space.router.sources_within(base)]:
+        scope = base if tree is own else tree.mount.path
+        collected = await (tree.collect(scope) if pattern is None else tree.glob(path))
+        if collected.problem is not None:
+            raise collected.problem
+        found += ((head_key(file.path), file) for file in collected.files)
+    return sorted((item for item in found if after is None or item[0] > after), key=_key)
+
+
+def _key(item: tuple[str, WorkspaceFile]) -> str:
+    return item[0]
 
 
 async def _directory(
@@ -120,7 +199,7 @@ async def _directory(
         for child in space.router.fixed_children(path)
         if after is None or directory_key(child) > after
     ]
-    inside = path != "/" and space.router.find(path) is not None
+    inside = path != "/" and space.router.is_local(path)
     while True:
         found = await reads.children(path, after=after, limit=page) if inside else None
         items = [] if found is None else found.items

@@ -21,6 +21,7 @@ from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.files import Status, WorkspaceFile
 from crux_workspace.model.globs import compile_glob, has_glob
 from crux_workspace.model.paths import is_at_or_below, normalise
+from crux_workspace.operations import sourced
 from crux_workspace.operations.reading import (
     open_version,
     version_missing,
@@ -40,6 +41,7 @@ async def finalize(
     space: Space, path: str, *, kind: str | None, version: int | None, options: Options
 ) -> Artifact:
     """Pin a version as the published one."""
+    sourced.refuse(space, path, "finalize")
     check_attributes(kind=kind)
     whole_number("version", version, least=1)
     ports = space.ports
@@ -100,6 +102,7 @@ async def _check_kept(tree: LiveTree, path: str, file_id: str, version: int, las
 
 async def withdraw(space: Space, path: str, *, options: Options) -> WorkspaceFile:
     """Unpublish: the file becomes a draft and nothing is pinned; no change to a file that is not pinned."""
+    sourced.refuse(space, path, "withdraw")
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
         await tree.look(path, ways=False)
@@ -132,7 +135,7 @@ async def artifacts(
     async for where, record, at in reads.artifacts(
         base, after=None if after is None else normalise(after)
     ):
-        if space.router.find(where) is None or not within(where):
+        if not space.router.is_local(where) or not within(where):
             continue
         if (status is not None and record.status != status) or (
             kind is not None and record.kind != kind

@@ -25,6 +25,7 @@ from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.events.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import is_below
+from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.space import Options, Space
 from crux_workspace.operations.writing import deletable, needs_recursive
 from crux_workspace.storage.layout import (
@@ -68,6 +69,9 @@ async def purge(
     space: Space, path: str, *, directory: bool, recursive: bool, options: Options
 ) -> None:
     """Erase a file, live or deleted, or everything below a directory, with all versions and assets."""
+    if (source := sourced.mutable(space, path, options, "delete")) is not None:
+        await sourced_writing.delete(source, path, recursive=recursive, directory=directory)
+        return
     if directory and not recursive:
         raise needs_recursive(path)
 

@@ -32,6 +32,7 @@ from crux_workspace.model.files import (
 )
 from crux_workspace.model.jsontext import load, parse
 from crux_workspace.model.lines import byte_window, window
+from crux_workspace.operations import sourced
 from crux_workspace.operations.space import Space, not_found
 from crux_workspace.operations.windows import bytes_of, lines_of
 from crux_workspace.storage.layout import META_KEY
@@ -184,6 +185,16 @@ async def read(
             "offset counts bytes and start_line lines; give only one of them.",
             details={"option": "offset"},
         )
+    if (tree := sourced.source_at(space, reads, path)) is not None:
+        return await sourced.read(
+            tree,
+            path,
+            version=version,
+            offset=offset,
+            max_inline_bytes=max_inline_bytes,
+            start_line=start_line,
+            end_line=end_line,
+        )
     found = await open_version(space, reads, path, version)
     if found.of.kind == "b":
         if lines:
@@ -246,6 +257,8 @@ def binary_refused(path: str, why: str) -> BinaryContentError:
 
 async def read_text(space: Space, reads: TreeReads, path: str, *, version: int | None) -> str:
     """Return the whole text; JSON in its pretty form."""
+    if (tree := sourced.source_at(space, reads, path)) is not None:
+        return await sourced.read_text(tree, path, version)
     found = await open_version(space, reads, path, version)
     if found.of.kind == "b":
         raise binary_refused(path, "cannot be read as text")
@@ -254,18 +267,25 @@ async def read_text(space: Space, reads: TreeReads, path: str, *, version: int |
 
 async def read_bytes(space: Space, reads: TreeReads, path: str, *, version: int | None) -> bytes:
     """Return all bytes as they are stored."""
+    if (tree := sourced.source_at(space, reads, path)) is not None:
+        return await sourced.read_bytes(tree, path, version)
     found = await open_version(space, reads, path, version)
     return await stored(space.ports, path, found.of, found.body)
 
 
 async def read_json(space: Space, reads: TreeReads, path: str, *, version: int | None) -> Any:  # noqa: ANN401 - a JSON value
     """Return the JSON value of a JSON file, or of text that is JSON."""
+    if (tree := sourced.source_at(space, reads, path)) is not None:
+        value = await sourced.json_value(tree, path, version)
+        return value.content if isinstance(value, JsonContent) else _parsed(path, value)
     found = await open_version(space, reads, path, version)
     if found.of.kind == "b":
         raise binary_refused(path, "holds no JSON")
     data = await stored(space.ports, path, found.of, found.body)
-    if found.of.kind == "j":
-        return load(data)
+    return load(data) if found.of.kind == "j" else _parsed(path, data)
+
+
+def _parsed(path: str, data: bytes) -> Any:  # noqa: ANN401 - a JSON value
     try:
         return parse(data)
     except InvalidInputError as error:
@@ -280,10 +300,16 @@ async def read_json(space: Space, reads: TreeReads, path: str, *, version: int |
 async def read_many(
     space: Space, reads: TreeReads, paths: Sequence[tuple[str, str]]
 ) -> dict[str, Content | None]:
-    """Return {path as given: whole content or None}; the files are of one snapshot. Cost: 1 read."""
-    entries = await reads.find_many([path for _, path in paths], bodies=True)
+    """Return {path as given: whole content or None}; the files kept here are of one snapshot. Cost: 1 read."""
+    trees = {path: sourced.source_at(space, reads, path) for _, path in paths}
+    local = [path for _, path in paths if trees[path] is None]
+    entries = dict(zip(local, await reads.find_many(local, bodies=True), strict=True))
     result: dict[str, Content | None] = {}
-    for (given, path), entry in zip(paths, entries, strict=True):
+    for given, path in paths:
+        if (tree := trees[path]) is not None:
+            result[given] = await tree.whole(path)
+            continue
+        entry = entries[path]
         if entry is None:
             result[given] = None
             continue
@@ -315,16 +341,21 @@ async def stream(
     whole_number("offset", offset)
     whole_number("length", length)
     whole_number("chunk_bytes", chunk_bytes, least=1)
-    found = await open_version(space, reads, path, version)
-    chunks = stream_bytes(
-        space.ports,
-        path,
-        found.of,
-        found.body,
-        offset=offset,
-        length=length,
-        chunk_bytes=chunk_bytes,
-    )
+    if (tree := sourced.source_at(space, reads, path)) is not None:
+        chunks = sourced.stream(
+            tree, path, version=version, offset=offset, length=length, chunk_bytes=chunk_bytes
+        )
+    else:
+        found = await open_version(space, reads, path, version)
+        chunks = stream_bytes(
+            space.ports,
+            path,
+            found.of,
+            found.body,
+            offset=offset,
+            length=length,
+            chunk_bytes=chunk_bytes,
+        )
     async with aclosing(chunks):
         async for chunk in chunks:
             yield chunk
@@ -332,12 +363,16 @@ async def stream(
 
 async def stat(space: Space, reads: TreeReads, path: str) -> WorkspaceFile | None:
     """Return what is known of a live file. Cost: 1 read."""
+    if (tree := sourced.source_at(space, reads, path)) is not None:
+        return await tree.stat(path)
     entry = await reads.find(path)
     return None if entry is None else space.file(entry)
 
 
 async def exists(space: Space, reads: TreeReads, path: str, *, directory: bool) -> bool:
     """Tell whether a file or a directory is there."""
+    if (tree := sourced.source_at(space, reads, path)) is not None:
+        return await sourced.exists(space, tree, path, directory=directory)
     if space.router.is_fixed_directory(path):
         return True
     return await (reads.has_below(path) if directory else reads.has(path))
@@ -345,6 +380,8 @@ async def exists(space: Space, reads: TreeReads, path: str, *, directory: bool) 
 
 async def is_dir(space: Space, reads: TreeReads, path: str) -> bool:
     """Tell whether a directory is there."""
+    if (tree := sourced.source_at(space, reads, path)) is not None:
+        return await sourced.exists(space, tree, path, directory=True)
     return space.router.is_fixed_directory(path) or await reads.has_below(path)
 
 

@@ -27,6 +27,7 @@ from crux_workspace.errors import (
 from crux_workspace.events.log import read_meta
 from crux_workspace.model.files import WorkspaceDirectory, WorkspaceEntry
 from crux_workspace.model.paths import ancestors, is_below, normalise
+from crux_workspace.operations import sourced
 from crux_workspace.operations.space import (
     Options,
     Space,
@@ -39,7 +40,17 @@ from crux_workspace.operations.writing import put_content
 from crux_workspace.storage.layout import META_KEY
 from crux_workspace.storage.records import Reader
 
-__all__ = ["Places", "copy", "copy_across", "rename"]
+__all__ = [
+    "CopyAcross",
+    "Places",
+    "Plan",
+    "commit_across",
+    "copy",
+    "copy_across",
+    "exists_refused",
+    "recall_across",
+    "rename",
+]
 
 _SNAPSHOTS = 3
 
@@ -54,7 +65,8 @@ class Places:
     dst_directory: bool = False
 
 
-def _exists(path: str, what: str = "file") -> PathExistsError:
+def exists_refused(path: str, what: str = "file") -> PathExistsError:
+    """Make the error of a destination that is taken (``ALREADY_EXISTS``)."""
     return PathExistsError(
         f"There is already a {what} at {path}.",
         details={"path": path},
@@ -68,7 +80,7 @@ async def _commit_entry(
     space: Space,
     verb: str,
     places: Places,
-    plan: _Plan,
+    plan: Plan,
     options: Options,
     overwrite: bool,
 ) -> WorkspaceEntry:
@@ -106,7 +118,7 @@ def _directory(space: Space, path: str) -> WorkspaceDirectory:
     return WorkspaceDirectory(path, space.router.mount_path(path))
 
 
-class _Plan:
+class Plan:
     """What rename and copy share: decide whether the source is a file or a directory, and clear the destination."""
 
     def __init__(self, space: Space, places: Places, overwrite: bool, options: Options) -> None:
@@ -118,6 +130,7 @@ class _Plan:
         """Expired files that the plan clears away, and what a copy at their path goes on with."""
 
     async def plan(self, tree: LiveTree) -> Changeset | Finished[WorkspaceEntry]:
+        """Plan the call on what is there now."""
         raise NotImplementedError
 
     def refuse_slashes(self) -> None:
@@ -129,6 +142,7 @@ class _Plan:
         self.space.router.check_file_place(self.places.dst)
 
     def refuse_directory_version(self) -> None:
+        """A directory has no version to expect."""
         if self.options.if_version is not None:
             raise InvalidInputError(
                 f"{self.places.src} is a directory and has no version; leave if_version out.",
@@ -165,7 +179,7 @@ class _Plan:
                 details={"path": dst},
             )
         if self.space.router.is_fixed_directory(dst):
-            raise _exists(dst, "directory")
+            raise exists_refused(dst, "directory")
         if (expired := tree.expired(dst)) is not None:
             changes.expire(expired)
         for above in ancestors(dst):
@@ -180,7 +194,7 @@ class _Plan:
         self.cleared.clear()
         for entry in await tree.below(dst):
             if not entry.is_expired(tree.now):
-                raise _exists(dst, "directory")
+                raise exists_refused(dst, "directory")
             self.cleared[entry.path] = changes.expire(entry)
 
     async def copy_all(
@@ -213,6 +227,8 @@ async def rename(
     space: Space, verb: str, places: Places, *, overwrite: bool, options: Options
 ) -> WorkspaceEntry:
     """Give a file or a directory another path; history, creation time and attributes stay with it."""
+    for path in (places.src, places.dst):
+        sourced.refuse(space, path, verb)
     if space.router.is_root(places.src):
         raise InvalidInputError(
             f"{places.src} is a mount root and cannot be renamed or moved.",
@@ -228,7 +244,7 @@ async def rename(
     return await _commit_entry(space, verb, places, plan, options, overwrite)
 
 
-class _Rename(_Plan):
+class _Rename(Plan):
     async def plan(self, tree: LiveTree) -> Changeset | Finished[WorkspaceEntry]:
         src, dst = self.places.src, self.places.dst
         await tree.look(src, dst)
@@ -256,7 +272,7 @@ class _Rename(_Plan):
             await claim(tree, changes, dst)
             return
         if not self.overwrite:
-            raise _exists(dst)
+            raise exists_refused(dst)
         changes.add(FileDelta(file_id=there.file_id, before=there, overwritten=True))
 
     async def directory(self, tree: LiveTree) -> Changeset | Finished[WorkspaceEntry]:
@@ -284,7 +300,7 @@ async def copy(
     return await _commit_entry(space, "copy", places, plan, options, overwrite)
 
 
-class _Copy(_Plan):
+class _Copy(Plan):
     async def plan(self, tree: LiveTree) -> Changeset | Finished[WorkspaceEntry]:
         src, dst = self.places.src, self.places.dst
         await tree.look(src, dst, bodies=True)
@@ -298,7 +314,7 @@ class _Copy(_Plan):
         there = tree.entry(dst)
         await check_if_version(tree, dst, there, self.options.if_version)
         if there is not None and not self.overwrite:
-            raise _exists(dst)
+            raise exists_refused(dst)
         if src == dst:
             return Finished(self.space.file(entry))
         changes = Changeset()
@@ -309,7 +325,7 @@ class _Copy(_Plan):
     async def directory(self, tree: LiveTree) -> Changeset | Finished[WorkspaceEntry]:
         changes = Changeset()
         if self.places.src == self.places.dst:
-            raise _exists(self.places.dst, "directory")
+            raise exists_refused(self.places.dst, "directory")
         self.refuse_itself()
         entries = await self.source_files(tree, bodies=True)
         await self.clear_directory(tree, changes)
@@ -351,7 +367,7 @@ async def copy_across(
 ) -> WorkspaceEntry:
     """Copy to another namespace: the bytes are put again, nothing is shared; one commit there."""
     request = [source.ports.namespace, places.src, places.dst, overwrite]
-    recall = _recall_across(target, places.dst)
+    recall = recall_across(target, places.dst)
     known = await target.remembered("copy", options=options, request=request, recall=recall)
     if known is not None:
         return known
@@ -373,9 +389,9 @@ async def copy_across(
     except BaseException:
         await abandon()
         raise
-    plan = _CopyAcross(target, places, overwrite, options)
+    plan = CopyAcross(target, places, overwrite, options)
     plan.entries, plan.contents, plan.is_file = entries, contents, entry is not None
-    return await _commit_across(target, plan, request, abandon)
+    return await commit_across(target, plan, request, abandon)
 
 
 async def _files_at_once(source: Space, path: str) -> list[Entry]:
@@ -419,9 +435,11 @@ async def _carried(source: Space, target: Space, entry: Entry) -> NewContent:
     return content
 
 
-def _recall_across(
+def recall_across(
     target: Space, dst: str
 ) -> Callable[[Reader, Op, int, int], Awaitable[WorkspaceEntry]]:
+    """Make what returns the result of an earlier copy with the same key."""
+
     async def recall(_: Reader, op: Op, sequence: int, at: int) -> WorkspaceEntry:
         if op.head is None:
             return _directory(target, dst)
@@ -430,12 +448,13 @@ def _recall_across(
     return recall
 
 
-async def _commit_across(
+async def commit_across(
     target: Space,
-    plan: _CopyAcross,
+    plan: CopyAcross,
     request: list[Any],
     abandon: Callable[[], Coroutine[Any, Any, None]],
 ) -> WorkspaceEntry:
+    """Commit copies whose content came from elsewhere and is stored in the target's namespace already."""
     places = plan.places
 
     def finish(done: Done) -> WorkspaceEntry:
@@ -454,17 +473,20 @@ async def _commit_across(
         options=plan.options,
         request=request,
         remember=remember,
-        recall=_recall_across(target, places.dst),
+        recall=recall_across(target, places.dst),
         abandon=abandon,
     )
 
 
-class _CopyAcross(_Plan):
+class CopyAcross(Plan):
+    """Copies of files of another namespace, their content stored already."""
+
     entries: Sequence[Entry] = ()
     contents: Sequence[NewContent] = ()
     is_file = True
 
     async def plan(self, tree: LiveTree) -> Changeset | Finished[WorkspaceEntry]:
+        """Plan the copies onto what is at the destination now."""
         dst = self.places.dst
         await tree.look(dst)
         changes = Changeset()
@@ -473,7 +495,7 @@ class _CopyAcross(_Plan):
             there = tree.entry(dst)
             await check_if_version(tree, dst, there, self.options.if_version)
             if there is not None and not self.overwrite:
-                raise _exists(dst)
+                raise exists_refused(dst)
             [entry], [content] = self.entries, self.contents
             await plan_copy(self.space, tree, changes, entry, there, dst, content)
             return changes

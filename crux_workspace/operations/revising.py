@@ -23,6 +23,7 @@ from crux_workspace.errors import (
 from crux_workspace.model.diffs import FileDiff, diff_texts
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.versions import VersionEntry
+from crux_workspace.operations import sourced
 from crux_workspace.operations.reading import (
     binary_refused,
     find_version,
@@ -49,6 +50,8 @@ async def history(
     """Return a file's versions, newest first; of a deleted file too. Cost: 1 read and pages."""
     whole_number("limit", limit)
     whole_number("before", before, least=1)
+    if space.router.source(path) is not None:
+        return []
     reads = space.reads()
     known = await reads.identity(path)
     found: list[VersionEntry] = []
@@ -83,6 +86,7 @@ async def diff(
     whole_number("from_version", from_version, least=1)
     whole_number("to_version", to_version, least=1)
     whole_number("context_lines", context_lines)
+    sourced.refuse(space, path, "diff")
     reads = space.reads()
     if to_version is None:
         entry = await reads.find(path)
@@ -137,6 +141,7 @@ async def undo(
     space: Space, path: str, *, to_version: int | None, options: Options
 ) -> WorkspaceFile:
     """Restore earlier content as a new version; of a deleted file too."""
+    sourced.refuse(space, path, "undo")
     whole_number("to_version", to_version, least=1)
 
     async def plan(tree: LiveTree) -> Changeset:
@@ -260,6 +265,7 @@ async def _undelete(space: Space, tree: LiveTree, path: str, to_version: int | N
 
 async def redo(space: Space, path: str, *, options: Options) -> WorkspaceFile:
     """Take back an undo; any other content change in between ends the way."""
+    sourced.refuse(space, path, "redo")
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:
         await tree.look(path, ways=False)

@@ -12,13 +12,18 @@ from contextlib import aclosing, asynccontextmanager
 from crux_workspace.engine.content import stored, text_of
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.parts import corrupt, stream_parts
+from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.model.globs import compile_glob, has_glob
 from crux_workspace.model.line_search import LineSearch
 from crux_workspace.model.matching import GrepMatch, Query, compile_query
 from crux_workspace.model.searches import GrepResult
+from crux_workspace.mounts.source_tree import SourceTree
+from crux_workspace.operations import sourced
 from crux_workspace.operations.listing import globbed
 from crux_workspace.operations.reading import whole_number
+from crux_workspace.operations.sourced_search import SourceSearch
+from crux_workspace.operations.sourced_search import grep as grep_source
 from crux_workspace.operations.space import Space, slash_refused
 from crux_workspace.storage.records import Contains
 
@@ -75,7 +80,37 @@ async def grep(
         if len(matches) >= limit:
             break
     await flush()
-    return GrepResult(matches[:max_results], len(matches) > max_results, reads.expired)
+    search = SourceSearch(query, compiled, ignore_case, regex, context_lines)
+    truncated = len(matches) > max_results
+    for tree, scope in _source_scopes(space, reads, path):
+        if truncated:
+            break
+        found, cut = await grep_source(
+            tree, search, path=scope, limit=max(max_results - len(matches), 1)
+        )
+        matches += found
+        truncated = cut or len(matches) > max_results
+    return GrepResult(matches[:max_results], truncated, reads.expired)
+
+
+def _source_scopes(
+    space: Space, reads: TreeReads, path: str | None
+) -> list[tuple[SourceTree, str | None]]:
+    """Return the sources that a search covers, each with what to search there; None is all of it."""
+    if not space.router.has_sources:
+        return []
+    wanted = "/" if path is None else path
+    own = sourced.source_at(space, reads, wanted)
+    if isinstance(reads, PastReads):
+        return []
+    base, glob = wanted, None
+    if has_glob(wanted):
+        base, glob = compile_glob(wanted).base, wanted
+        own = space.router.source(base)
+    scopes: list[tuple[SourceTree, str | None]] = []
+    if own is not None:
+        scopes.append((own, glob if glob is not None else None if base == own.mount.path else base))
+    return [*scopes, *((tree, glob) for tree in space.router.sources_within(base))]
 
 
 async def _scope(
@@ -84,7 +119,7 @@ async def _scope(
     """Iterate over the files to search, bodies included."""
     wanted = "/" if path is None else path
     space_root = wanted == "/"
-    if not space_root and not directory and space.router.find(wanted) is not None:
+    if not space_root and not directory and space.router.is_local(wanted):
         entry = await reads.find(wanted, bodies=True)
         if entry is not None:
             yield entry
@@ -102,7 +137,7 @@ async def _scope(
     exact = needle is not None and _ONE_TOKEN(needle.decode()) is not None
     hint = Contains(needle) if exact and needle is not None else None
     async for entry in reads.files(wanted, bodies=True, filter=hint):
-        if space.router.find(entry.path) is not None:
+        if space.router.is_local(entry.path):
             yield entry
 
 

@@ -79,6 +79,11 @@ class Space:
     router: Router
     in_flight: InFlight
 
+    @property
+    def stages(self) -> bool:
+        """Whether verbs stage here instead of committing."""
+        return False
+
     def reads(self) -> LiveReads:
         """Read the newest state."""
         return LiveReads(self.ports.reader, self.ports.clock())

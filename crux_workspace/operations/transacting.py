@@ -61,6 +61,11 @@ class StagedSpace(Space):
         self.open = True
         self._lock = asyncio.Lock()
 
+    @property
+    def stages(self) -> bool:
+        """Verbs stage here."""
+        return True
+
     def reads(self) -> StagedReads:  # type: ignore[override]  # the verbs of a transaction use what both have
         """Read what the transaction sees.
 

@@ -22,6 +22,7 @@ from crux_workspace.model.files import ContentKind, Status, WorkspaceFile
 from crux_workspace.model.jsontext import check_json, plain_json
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.mime import guess
+from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import (
     Options,
@@ -106,6 +107,17 @@ async def write(
     """Create or replace a file."""
     check_attributes(mime_type=mime_type, metadata=metadata, status=status, kind=kind)
     metadata = None if metadata is None else plain_json(metadata)
+    if (source := sourced.mutable(space, path, options, "write")) is not None:
+        return await sourced_writing.write(
+            source,
+            path,
+            await sourced_writing.plain_content(path, content, encoding),
+            operation="write",
+            mime_type=mime_type,
+            metadata=metadata,
+            status=status,
+            kind=kind,
+        )
     ports = space.ports
     guessed = mime_type or guess(path, "text")
     prepared = await prepare(ports, path, content, mime_type=guessed, encoding=encoding)
@@ -165,6 +177,7 @@ async def update(
     options: Options,
 ) -> WorkspaceFile:
     """Read, change, write; again when somebody else was faster."""
+    sourced.refuse(space, path, "update")
     whole_number("max_attempts", max_attempts, least=1)
     if max_attempts is None:
         raise InvalidInputError("max_attempts must be a whole number of at least 1.")
@@ -242,6 +255,7 @@ async def set_attributes(
     options: Options,
 ) -> WorkspaceFile:
     """Change attributes only: no version is appended."""
+    sourced.refuse(space, path, "set")
     given: dict[str, Any] = {
         name: value
         for name, value in (
@@ -292,6 +306,9 @@ async def delete(
     space: Space, path: str, *, directory: bool, recursive: bool, options: Options
 ) -> None:
     """Delete a file, or with `recursive` everything below a directory; what is not there is no error."""
+    if (source := sourced.mutable(space, path, options, "delete")) is not None:
+        await sourced_writing.delete(source, path, recursive=recursive, directory=directory)
+        return
     if directory and not recursive:
         raise needs_recursive(path)
 

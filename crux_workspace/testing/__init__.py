@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from crux_workspace.testing.faults import FaultyAssetStore, FaultyRecordStore
     from crux_workspace.testing.machines import WorkspaceMachine
+    from crux_workspace.testing.memory_source import MemorySource
     from crux_workspace.testing.minimal import MinimalStoreContract
     from crux_workspace.testing.minimal_stores import MemoryMinimalStore, MemorySoleStore
     from crux_workspace.testing.model import ModelWorkspace
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
         Report,
         check_asset_store,
         check_minimal_store,
+        check_mount_source,
         check_record_store,
     )
     from crux_workspace.testing.watch import WatchContract
+    from crux_workspace.testing.sources import MountSourceContract
     from crux_workspace.testing.workspace import WorkspaceContract, refused
 
 __all__ = [
@@ -48,8 +51,10 @@ __all__ = [
     "LatencyRecordStore",
     "MemoryMinimalStore",
     "MemorySoleStore",
+    "MemorySource",
     "MinimalStoreContract",
     "ModelWorkspace",
+    "MountSourceContract",
     "RecordStoreContract",
     "Report",
     "SequentialIds",
@@ -58,6 +63,7 @@ __all__ = [
     "WorkspaceMachine",
     "check_asset_store",
     "check_minimal_store",
+    "check_mount_source",
     "check_record_store",
     "refused",
 ]
@@ -76,8 +82,10 @@ _HOMES = {
     "LatencyRecordStore": "doubles",
     "MemoryMinimalStore": "minimal_stores",
     "MemorySoleStore": "minimal_stores",
+    "MemorySource": "memory_source",
     "MinimalStoreContract": "minimal",
     "ModelWorkspace": "model",
+    "MountSourceContract": "sources",
     "RecordStoreContract": "records",
     "Report": "report",
     "SequentialIds": "doubles",
@@ -86,6 +94,7 @@ _HOMES = {
     "WorkspaceMachine": "machines",
     "check_asset_store": "report",
     "check_minimal_store": "report",
+    "check_mount_source": "report",
     "check_record_store": "report",
     "refused": "workspace",
 }

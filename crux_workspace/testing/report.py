@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
+from crux_workspace.model.sources import MountSource
 from crux_workspace.storage.assets import AssetStore
 from crux_workspace.storage.minimal import MinimalStore
 from crux_workspace.storage.records import RecordStore
@@ -25,8 +26,16 @@ from crux_workspace.testing.checks import (
 )
 from crux_workspace.testing.minimal_checks import MINIMAL_CHECKS
 from crux_workspace.testing.record_checks import RECORD_CHECKS
+from crux_workspace.testing.source_checks import SOURCE_CHECKS, SourceBench
 
-__all__ = ["Outcome", "Report", "check_asset_store", "check_minimal_store", "check_record_store"]
+__all__ = [
+    "Outcome",
+    "Report",
+    "check_asset_store",
+    "check_minimal_store",
+    "check_mount_source",
+    "check_record_store",
+]
 
 Status = Literal["passed", "failed", "skipped"]
 
@@ -54,7 +63,7 @@ class Report:
     """The outcomes of a kit's run on one store."""
 
     contract: str
-    """``records``, ``assets`` or ``minimal``."""
+    """``records``, ``assets``, ``minimal`` or ``mounts``."""
     subject: str
     """Class of the store."""
     capabilities: dict[str, Any] = field(default_factory=dict)
@@ -160,6 +169,38 @@ async def check_minimal_store(
 ) -> Report:
     """Run the kit of minimal stores; see `check_record_store`. A store is closed if it has ``aclose``."""
     return await _run("minimal", MINIMAL_CHECKS, factory, hooks, only, timeout_s)
+
+
+async def check_mount_source(
+    factory: Callable[[], MountSource],
+    *,
+    files: Mapping[str, Any],
+    mount_path: str = "/sources",
+    only: Iterable[str] | None = None,
+    timeout_s: float = 60.0,
+) -> Report:
+    """Run the kit of mount sources.
+
+    Args:
+        factory: Makes the source, anew for each check.
+        files: What it holds, by path below the mount: ``str`` is text, ``bytes`` binary, any other JSON value JSON.
+        mount_path: Where it is mounted.
+        only: Ids of the checks to run; all by default.
+        timeout_s: A check that takes longer has failed.
+
+    Returns:
+        The report; it prints as a table.
+    """
+    subjects: list[str] = []
+
+    def bench() -> SourceBench:
+        source = factory()
+        subjects.append(type(source).__name__)
+        return SourceBench(source, files, mount_path)
+
+    report = await _run("mounts", SOURCE_CHECKS, bench, None, only, timeout_s)
+    report.subject = subjects[-1] if subjects else "?"
+    return report
 
 
 @asynccontextmanager

@@ -16,9 +16,11 @@ from pathlib import Path
 PUBLIC = (
     "crux_workspace",
     "crux_workspace.errors",
+    "crux_workspace.mounts",
     "crux_workspace.storage",
     "crux_workspace.telemetry",
     "crux_workspace.testing",
+    "crux_workspace.tools",
     "storage_adapters",
     "storage_adapters.journaled",
     "storage_adapters.local_files",

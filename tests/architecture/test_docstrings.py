@@ -19,10 +19,13 @@ from tests.architecture.public_surface import exports, members
 NO_VERBS = {
     "aclose": "the end of the object",
     "acting_as": "a view; no store is asked",
+    "as_context": "its text asks the store, when it is made",
     "as_sync": "a view; no store is asked",
+    "as_tools": "their calls ask the store, each as its verb does",
     "at": "a view; it resolves at its first call",
     "describe": "no store is asked",
     "for_namespace": "a view; no store is asked",
+    "inject": "resolves a namespace; no store is asked",
 }
 """Methods of a workspace that are not in the verb table, and why."""
 

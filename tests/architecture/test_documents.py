@@ -93,6 +93,26 @@ def test_every_mutating_verb_has_its_guarantees() -> None:
     assert sorted(named) == sorted(name for name, verb in VERBS.items() if verb.mutates)
 
 
+def test_what_holds_on_sources_is_the_verb_tables() -> None:
+    document = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (delegated|opt-in|refused|empty) \| (.+) \|$", document, re.M)
+    assert {word: quoted(cell) for word, cell in rows} == {
+        word: [name for name, verb in VERBS.items() if verb.on_sources == word]
+        for word in ("delegated", "opt-in", "refused", "empty")
+    }
+
+
+def test_every_tool_is_of_a_verb() -> None:
+    from crux_workspace import workspace_tool_names
+
+    tools = [verb.tool for verb in VERBS.values() if verb.tool is not None]
+    assert sorted(tools) == sorted(set(tools))
+    fields = set(type(workspace_tool_names()).__dataclass_fields__)
+    assert fields == set(tools)
+    for verb in VERBS.values():
+        assert verb.on_sources != "opt-in" or verb.mutates
+
+
 def test_guarantees_are_made_from_what_stores_declare() -> None:
     """After a wanted change: python -m tests.architecture.tables."""
     assert guarantees() in README

@@ -34,7 +34,7 @@ def test_rooms_import_only_from_the_floors_below() -> None:
 
 
 def test_an_import_that_goes_upwards_is_found(tmp_path: Path) -> None:
-    rooms = ("cli", "api", "operations", "engine", "mounts", "telemetry", "events")
+    rooms = ("cli", "integrations", "mcp", "api", "operations", "tools", "engine", "mounts", "telemetry", "events")  # fmt: skip
     for room in (*rooms, "storage", "model", "errors", "testing"):
         package = tmp_path / "crux_workspace" / room
         package.mkdir(parents=True)

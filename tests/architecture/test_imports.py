@@ -13,16 +13,30 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (
-    "aiosqlite",
-    "alembic",
-    "boto3",
-    "botocore",
-    "obstore",
-    "opentelemetry",
-    "pytest",
-    "rich",
-    "sqlalchemy",
-    "typer",
+    *(
+        "aiosqlite",
+        "alembic",
+        "asyncpg",
+        "boto3",
+        "botocore",
+        "obstore",
+        "opentelemetry",
+        "pytest",
+        "rich",
+        "sqlalchemy",
+        "typer",
+    ),
+    *(
+        "mcp",
+        "httpx",
+        "dulwich",
+        "pydantic",
+        "langchain_core",
+        "langgraph",
+        "pydantic_ai",
+        "agents",
+        "deepagents",
+    ),
 )
 SCRIPT = f"""
 import json, sys, time

@@ -29,7 +29,9 @@ VALUES = [
     if isinstance(value := getattr(crux_workspace, name), type) and is_dataclass(value)
 ]
 SETTINGS = {
-    "ContentOptions", "Edit", "Limits", "Mount", "NamespaceRequest", "Retention", "Telemetry", "Versioning",
+    "ContentOptions", "Edit", "Limits", "Mount", "MountGrepOptions", "MountListOptions", "MountPathOptions", "MountReadOptions",
+    "MountWriteOptions", "NamespaceRequest", "Retention", "RetrieverHit", "RetrieverQuery", "Telemetry",
+    "Tool", "ToolOptions", "Versioning", "WorkspaceToolNames",
 }  # fmt: skip
 """What users give rather than get: no `to_dict`."""
 
@@ -72,6 +74,7 @@ async def _results(ws: Workspace) -> dict[str, Any]:
         "NamespacePage": await ws.namespaces(),
         "Replayed": tx.committed,
         "TextContent": await ws.read(path),
+        "ToolResult": await ws.as_tools()["readWorkspaceFile"].call({"path": path}),
         "Usage": await ws.usage(),
         "VersionEntry": (await ws.history(path))[0],
         "WatchError": WatchError(WatchGapError(f"lost {SECRET}"), 1, 0),

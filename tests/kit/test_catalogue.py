@@ -12,18 +12,25 @@ from typing import Any
 
 import pytest
 
+from crux_workspace.model import sources
 from crux_workspace.storage import assets, capabilities, minimal, records
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.testing.asset_checks import ASSET_CHECKS
 from crux_workspace.testing.checks import Check, Checks, applies
 from crux_workspace.testing.minimal_checks import MINIMAL_CHECKS
 from crux_workspace.testing.record_checks import RECORD_CHECKS
+from crux_workspace.testing.source_checks import SOURCE_CHECKS
 
 
 @pytest.mark.parametrize(
     ("checks", "contract", "letter"),
-    [(RECORD_CHECKS, records, "R"), (ASSET_CHECKS, assets, "A"), (MINIMAL_CHECKS, minimal, "M")],
-    ids=["records", "assets", "minimal"],
+    [
+        (RECORD_CHECKS, records, "R"),
+        (ASSET_CHECKS, assets, "A"),
+        (MINIMAL_CHECKS, minimal, "M"),
+        (SOURCE_CHECKS, sources, "S"),
+    ],
+    ids=["records", "assets", "minimal", "mounts"],
 )
 def test_each_check_is_quoted_in_its_contract(
     checks: Iterable[Check[Any]], contract: Any, letter: str

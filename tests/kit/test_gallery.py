@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from crux_workspace.storage.assets import AssetStore
@@ -10,11 +12,14 @@ from crux_workspace.storage.minimal import MinimalStore
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.testing import (
     MemoryMinimalStore,
+    MemorySource,
     Report,
     check_asset_store,
     check_minimal_store,
+    check_mount_source,
     check_record_store,
 )
+from crux_workspace.testing.broken_sources import BROKEN_SOURCES
 from crux_workspace.testing.gallery import (
     BROKEN_ASSET_STORES,
     BROKEN_MINIMAL_STORES,
@@ -53,6 +58,27 @@ async def test_broken_asset_store_is_rejected(broken: type[AssetStore], check_id
 )
 async def test_broken_minimal_store_is_rejected(broken: type[MinimalStore], check_id: str) -> None:
     _rejected(await check_minimal_store(broken, only=[check_id]), check_id)
+
+
+SOURCE_FILES: dict[str, Any] = {
+    "a.md": "Some words\r\nand ü more\n",
+    "d/b.txt": "others",
+    "d/c.bin": b"\0\1",
+}
+
+
+@pytest.mark.parametrize(
+    ("broken", "check_id"),
+    [pytest.param(*item, id=item[0].__name__) for item in BROKEN_SOURCES.items()],
+)
+async def test_broken_source_is_rejected(broken: type[MemorySource], check_id: str) -> None:
+    sound = await check_mount_source(lambda: MemorySource(SOURCE_FILES), files=SOURCE_FILES)
+    rejected = await check_mount_source(
+        lambda: broken(SOURCE_FILES), files=SOURCE_FILES, only=[check_id]
+    )
+    assert sound.passed
+    assert rejected.subject == broken.__name__
+    _rejected(rejected, check_id)
 
 
 async def test_sound_stores_pass_the_same_checks() -> None:

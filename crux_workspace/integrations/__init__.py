@@ -1,0 +1,1 @@
+"""Workspaces as what other frameworks keep files in; each module needs its extra."""

@@ -1,0 +1,1 @@
+"""A workspace as an MCP server; needs the extra ``mcp``."""
