@@ -33,8 +33,8 @@ if TYPE_CHECKING:
         check_mount_source,
         check_record_store,
     )
-    from crux_workspace.testing.watch import WatchContract
     from crux_workspace.testing.sources import MountSourceContract
+    from crux_workspace.testing.watch import WatchContract
     from crux_workspace.testing.workspace import WorkspaceContract, refused
 
 __all__ = [
