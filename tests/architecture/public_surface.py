@@ -15,10 +15,12 @@ from pathlib import Path
 
 PUBLIC = (
     "crux_workspace",
+    "crux_workspace.agent",
     "crux_workspace.errors",
     "crux_workspace.storage",
     "crux_workspace.telemetry",
     "crux_workspace.testing",
+    "crux_workspace.tools",
     "storage_adapters",
     "storage_adapters.local_files",
     "storage_adapters.sql",
