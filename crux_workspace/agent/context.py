@@ -19,12 +19,13 @@ from crux_workspace.agent.shells.contract import Shell
 from crux_workspace.agent.shells.local import local_shell
 from crux_workspace.agent.toolbox.offloading import ToolOutput
 from crux_workspace.agent.toolbox.tools import agent_tools
-from crux_workspace.errors import PathNotFoundError, PermissionDeniedError
+from crux_workspace.errors import LimitExceededError, PathNotFoundError, PermissionDeniedError
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.tools import ToolSet
 
 __all__ = ["CONFIG_FILE", "PERMISSIONS_FILE", "AgentContext", "agent_context", "agent_context_from"]
 
+_MOST_MEMORY_BYTES = 4 << 20
 CONFIG_FILE = "crux.toml"
 PERMISSIONS_FILE = ".crux/permissions.json"
 
@@ -52,12 +53,15 @@ class AgentContext:
             Its text; None when there is none, or reading it is denied.
         """
         try:
-            text = await self.fs.read_file(path, max_bytes=4 * max_chars + 4)
+            text = await self.fs.read_file(path, max_bytes=_MOST_MEMORY_BYTES)
         except (PathNotFoundError, PermissionDeniedError):
             return None
+        except LimitExceededError:
+            text = ""
+            max_chars = -1
         if len(text) <= max_chars:
             return text
-        return f"{text[:max_chars]}\n[cut: the memory is longer than {max_chars:,} characters]"
+        return f"{text[: max(0, max_chars)]}\n[cut: the memory is too long to be shown whole]"
 
 
 def agent_context(

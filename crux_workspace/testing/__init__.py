@@ -9,6 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from crux_workspace.testing.agent import (
+        AgentHarness,
+        AgentRun,
+        AgentToolCall,
+        InterruptExpectation,
+        agent_harness,
+        expect_interrupt,
+        expect_no_interrupt,
+        expect_no_tool_errors,
+        expect_offloaded,
+    )
     from crux_workspace.testing.assets import AssetStoreContract
     from crux_workspace.testing.checks import Hooks
     from crux_workspace.testing.counting import CountingAssetStore, CountingRecordStore
@@ -20,13 +31,18 @@ if TYPE_CHECKING:
         SequentialIds,
     )
     from crux_workspace.testing.faults import FaultyAssetStore, FaultyRecordStore
+    from crux_workspace.testing.filesystems import FilesystemBackendContract
     from crux_workspace.testing.machines import WorkspaceMachine
     from crux_workspace.testing.model import ModelWorkspace
+    from crux_workspace.testing.permission_stores import PermissionStoreContract
     from crux_workspace.testing.records import RecordStoreContract
     from crux_workspace.testing.report import Report, check_asset_store, check_record_store
     from crux_workspace.testing.workspace import WorkspaceContract, refused
 
 __all__ = [
+    "AgentHarness",
+    "AgentRun",
+    "AgentToolCall",
     "AssetStoreContract",
     "CommitOnlyRecordStore",
     "CountingAssetStore",
@@ -35,21 +51,32 @@ __all__ = [
     "DelegatingRecordStore",
     "FaultyAssetStore",
     "FaultyRecordStore",
+    "FilesystemBackendContract",
     "FixedClock",
     "Hooks",
+    "InterruptExpectation",
     "LatencyRecordStore",
     "ModelWorkspace",
+    "PermissionStoreContract",
     "RecordStoreContract",
     "Report",
     "SequentialIds",
     "WorkspaceContract",
     "WorkspaceMachine",
+    "agent_harness",
     "check_asset_store",
     "check_record_store",
+    "expect_interrupt",
+    "expect_no_interrupt",
+    "expect_no_tool_errors",
+    "expect_offloaded",
     "refused",
 ]
 
 _HOMES = {
+    "AgentHarness": "agent",
+    "AgentRun": "agent",
+    "AgentToolCall": "agent",
     "AssetStoreContract": "assets",
     "CommitOnlyRecordStore": "doubles",
     "CountingAssetStore": "counting",
@@ -58,17 +85,25 @@ _HOMES = {
     "DelegatingRecordStore": "delegating",
     "FaultyAssetStore": "faults",
     "FaultyRecordStore": "faults",
+    "FilesystemBackendContract": "filesystems",
     "FixedClock": "doubles",
     "Hooks": "checks",
+    "InterruptExpectation": "agent",
     "LatencyRecordStore": "doubles",
     "ModelWorkspace": "model",
+    "PermissionStoreContract": "permission_stores",
     "RecordStoreContract": "records",
     "Report": "report",
     "SequentialIds": "doubles",
     "WorkspaceContract": "workspace",
     "WorkspaceMachine": "machines",
+    "agent_harness": "agent",
     "check_asset_store": "report",
     "check_record_store": "report",
+    "expect_interrupt": "agent",
+    "expect_no_interrupt": "agent",
+    "expect_no_tool_errors": "agent",
+    "expect_offloaded": "agent",
     "refused": "workspace",
 }
 

@@ -211,7 +211,9 @@ class _Walk:
                 assignments += 1
             elif child.type == "herestring_redirect":
                 continue
-            elif child.type not in ("file_redirect", "heredoc_redirect"):
+            elif child.type == "file_redirect":
+                words += _behind_target(child)
+            elif child.type != "heredoc_redirect":
                 words.append(word_of(child))
         if words:
             self.script.commands.append(SimpleCommand(tuple(words), assignments))
@@ -273,11 +275,39 @@ class _Walk:
 
     # -- what is opened
 
+    def _redirected_statement(self, node: Node, depth: int) -> None:
+        """Visit a statement with redirections; words that the grammar puts behind a target are arguments to the shell."""
+        self._children(node, depth)
+        behind = [
+            word
+            for child in node.children
+            if child.type == "file_redirect"
+            for word in _behind_target(child)
+        ]
+        if not behind:
+            return
+        if node.children[0].type != "command":
+            raise NotUnderstood("words behind a redirection")
+        at = self._place_of(node.children[0])
+        command = self.script.commands[at]
+        self.script.commands[at] = SimpleCommand((*command.words, *behind), command.assignments)
+
+    def _place_of(self, node: Node) -> int:
+        """Return which of the commands a node became: of those with its words, the last."""
+        words = tuple(
+            _assignment_word(child) if child.type == "variable_assignment" else word_of(child)
+            for child in node.children
+            if not child.type.endswith("_redirect")
+        )
+        for at in range(len(self.script.commands) - 1, -1, -1):
+            if self.script.commands[at].words == words:
+                return at
+        raise NotUnderstood("words behind a redirection")
+
     def _file_redirect(self, node: Node, depth: int) -> None:
         self._children(node, depth)
         operator = next(node_text(child) for child in node.children if not child.is_named)
-        targets = [c for c in node.children if c.is_named and c.type != "file_descriptor"]
-        for target in targets:
+        for target in _targets(node)[:1]:
             word = word_of(target)
             if operator in ("<&", ">&") and word.known and _NUMERIC.fullmatch(word.text):
                 continue
@@ -339,6 +369,15 @@ class _Walk:
         self._children(node, depth)
         words = [word_of(child) for child in node.children if child.is_named]
         self.script.fed.append(words[-1].text if words and words[-1].known else None)
+
+
+def _targets(redirect: Node) -> list[Node]:
+    return [c for c in redirect.children if c.is_named and c.type != "file_descriptor"]
+
+
+def _behind_target(redirect: Node) -> list[Word]:
+    """Return the words behind a redirection's one target; the grammar counts them to it, the shell does not."""
+    return [word_of(target) for target in _targets(redirect)[1:]]
 
 
 _PLAIN_OPERATORS = (":-", "-", ":=", "=", ":+", "+", ":?", "?")

@@ -33,6 +33,7 @@ __all__ = ["LocalPin", "locate", "os_errors"]
 _HOLD = getattr(os, "O_PATH", os.O_RDONLY)
 _FOLDER = _HOLD | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_LINKS = 40
+_MAX_PATH_BYTES = 4095
 _MAX_RACES = 64
 _F_GETPATH = 50
 
@@ -131,19 +132,20 @@ def locate(path: str) -> LocalPin:
     """Find what an absolute path names, existing or not, and hold it.
 
     Args:
-        path: Absolute; ``..`` and links are resolved as the kernel would.
+        path: Absolute; ``..`` and links are resolved as the kernel would, and ``..`` behind something missing is folded.
 
     Returns:
         The pin; the caller closes it.
 
     Raises:
-        InvalidPathError: No absolute path, too many links, or ``..`` below something missing (``INVALID_PATH``).
+        InvalidPathError: No absolute path, or too many links (``INVALID_PATH``).
         PathNotFoundError: A file stands where a folder is needed (``FILE_NOT_FOUND``).
         AccessDeniedError: The system does not let us look.
     """
-    if not path.startswith("/") or "\x00" in path:
+    if not path.startswith("/") or "\x00" in path or not _is_short_text(path):
         raise InvalidPathError(
-            "A local path must be absolute and without NUL.", details={"path": path[:1024]}
+            "A local path must be absolute, at most 4,095 bytes, without NUL and lone surrogates.",
+            details={"option": "path"},
         )
     walk = _Walk(path)
     try:
@@ -152,6 +154,13 @@ def locate(path: str) -> LocalPin:
         raise translated(error, path) from error
     finally:
         walk.close()
+
+
+def _is_short_text(path: str) -> bool:
+    try:
+        return len(os.fsencode(path)) <= _MAX_PATH_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 class _Walk:
@@ -178,7 +187,10 @@ class _Walk:
             try:
                 found = os.stat(segment, dir_fd=self.held[-1], follow_symlinks=False)
             except FileNotFoundError:
-                return self._missing(segment)
+                tail = self._missing(segment)
+                if tail:
+                    return self._pin(None, tail)
+                continue
             if stat.S_ISLNK(found.st_mode):
                 self._follow(segment)
             elif stat.S_ISDIR(found.st_mode):
@@ -227,14 +239,16 @@ class _Walk:
             raise changed(self.path)
         self.todo.appendleft(segment)
 
-    def _missing(self, segment: str) -> LocalPin:
-        tail = [segment, *(rest for rest in self.todo if rest not in ("", "."))]
-        if ".." in tail:
-            raise InvalidPathError(
-                "The path goes up again from a folder that does not exist.",
-                details={"path": self.path},
-            )
-        return self._pin(None, tuple(tail))
+    def _missing(self, segment: str) -> tuple[str, ...]:
+        """Return what is missing from here on; empty when the path goes up again to what is there."""
+        tail = [segment]
+        while self.todo and tail:
+            rest = self.todo.popleft()
+            if rest == "..":
+                tail.pop()
+            elif rest not in ("", "."):
+                tail.append(rest)
+        return tuple(tail)
 
     def _leaf(self, segment: str, found: os.stat_result) -> LocalPin:
         if self.todo:

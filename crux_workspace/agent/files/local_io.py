@@ -165,7 +165,11 @@ def replace_bytes(pin: LocalPin, old: bytes, new: bytes) -> int:
         now = os.stat(pin.name, dir_fd=pin.folder, follow_symlinks=False)
         if (now.st_dev, now.st_ino) != (pin.found.st_dev, pin.found.st_ino):
             raise _stale(pin.path)
-        if read_bytes(pin, len(old) + 1) != old:
+        try:
+            is_same = read_bytes(pin, len(old) + 1) == old
+        except LimitExceededError:
+            is_same = False
+        if not is_same:
             raise _stale(pin.path)
         return write_bytes(pin, new)
 

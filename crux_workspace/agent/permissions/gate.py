@@ -159,7 +159,7 @@ class PermissionGate:
             return Decision(True, "allow", found.rule)
         if found.outcome == "deny":
             return _refusal(found)
-        return await self._ask(request, found, thread, call_id, interruptible)
+        return await self._ask(request, found, thread, call_id, interruptible, lists.scope)
 
     async def require(
         self,
@@ -277,6 +277,7 @@ class PermissionGate:
         thread: str,
         call_id: str | None,
         interruptible: bool,
+        scope: str | None,
     ) -> Decision:
         if self.mode != "interactive":
             return Decision(True, "allow") if found.runs_headless else _closed(found)
@@ -296,6 +297,7 @@ class PermissionGate:
                 created_at=self._clock(),
             ),
             found.grants,
+            scope,
         )
         if not interruptible:
             return Decision(True, "allow") if found.runs_headless else _closed(found)
@@ -354,7 +356,7 @@ class PermissionGate:
         denied = self.policy.denied.joined(held.denied)
         if own is not None:
             denied = denied.joined(RuleSet(own.deny))
-        return Lists(allowed.joined(granted), denied)
+        return Lists(allowed.joined(granted), denied, scope)
 
     # -- answering
 
@@ -389,22 +391,56 @@ class PermissionGate:
                 ``MALFORMED_CHECKPOINT``.
             InvalidInputError: Another shape, or no answer (``INVALID_RESUME_PAYLOAD``).
         """
-        entries = entries_of(envelope)
+        async with self.resuming(thread_id):
+            return await self.resume_held(thread_id, envelope)
+
+    @asynccontextmanager
+    async def resuming(self, thread_id: str | None) -> AsyncIterator[str]:
+        """Hold a root thread while it is resumed and goes on; another resume meanwhile is ``RESUME_IN_PROGRESS``.
+
+        Args:
+            thread_id: The thread; a child stands for its root.
+
+        Raises:
+            ResumeError: It is held already (``RESUME_IN_PROGRESS``).
+        """
         root = await self._root(thread_id)
-        with self.resuming(root):
-            answered = await self._ledger.resume(root, entries)
-            decisions = [await self._settled(item, root) for item in answered]
+        if root in self._resuming:
+            raise ResumeError(
+                "The thread is being resumed already.",
+                code=ErrorCode.RESUME_IN_PROGRESS,
+                hint="Wait for its answer, then read the pending interrupts again.",
+            )
+        self._resuming.add(root)
+        try:
+            yield root
+        finally:
+            self._resuming.discard(root)
+
+    async def resume_held(
+        self, thread_id: str | None, envelope: Mapping[str, object] | Iterable[Answer]
+    ) -> list[Decision]:
+        """Resume like `resume` a thread that the caller holds by `resuming`, so that what goes on is held too.
+
+        Args:
+            thread_id: The root thread.
+            envelope: Exactly the pending set.
+
+        Returns:
+            One decision an answer.
+
+        Raises:
+            ResumeError: The set does not fit what is pending.
+            InvalidInputError: Another shape, or no answer (``INVALID_RESUME_PAYLOAD``).
+        """
+        answered = await self._ledger.resume(await self._root(thread_id), entries_of(envelope))
+        decisions = [await self._settled(item) for item in answered]
         self._answered.set()
         self._answered = asyncio.Event()
         return decisions
 
-    def resuming(self, root: str) -> _Claim:
-        """Hold a root thread while it is resumed; another resume meanwhile is ``RESUME_IN_PROGRESS``."""
-        return _Claim(self._resuming, root)
-
-    async def _settled(self, answered: Answered, root: str) -> Decision:
+    async def _settled(self, answered: Answered) -> Decision:
         if answered.answer == "always":
-            scope = root if await self._has_own_policy(root) else None
             for key, pattern in answered.grants:
                 if len(pattern) > MAX_PATTERN_CHARS:
                     _log.warning(
@@ -413,14 +449,8 @@ class PermissionGate:
                         key,
                     )
                     continue
-                await self.store.add(key, pattern, thread_id=scope)
+                await self.store.add(key, pattern, thread_id=answered.scope)
         return _answered_decision(answered)
-
-    async def _has_own_policy(self, root: str) -> bool:
-        if self._thread_policy is None:
-            return False
-        given = self._thread_policy(root)
-        return (await given if inspect.isawaitable(given) else given) is not None
 
     async def wait(self, interrupt: Interrupt, *, timeout_ms: int | None = None) -> Decision:
         """Wait until an interrupt is answered, by this process or another one.
@@ -453,6 +483,10 @@ class PermissionGate:
                         await wake.wait()
 
     # -- grants and threads
+
+    async def waiting_threads(self) -> list[str]:
+        """Return the root threads in which something waits."""
+        return await self._ledger.threads()
 
     async def grants(self, thread_id: str | None = None) -> list[Grant]:
         """Return the standing approvals.
@@ -503,26 +537,6 @@ class PermissionGate:
     async def _root(self, thread_id: str | None) -> str:
         thread = DEFAULT_THREAD if thread_id is None else check_label("thread_id", thread_id)
         return await self._ledger.root_of(thread)
-
-
-class _Claim:
-    """Held while a thread is resumed."""
-
-    def __init__(self, held: set[str], root: str) -> None:
-        self._held = held
-        self._root = root
-
-    def __enter__(self) -> None:
-        if self._root in self._held:
-            raise ResumeError(
-                "The thread is being resumed already.",
-                code=ErrorCode.RESUME_IN_PROGRESS,
-                hint="Wait for its answer, then read the pending interrupts again.",
-            )
-        self._held.add(self._root)
-
-    def __exit__(self, *_: object) -> None:
-        self._held.discard(self._root)
 
 
 def _effective_mode(given: Mode | None, of_policy: Mode | None) -> Mode:

@@ -18,7 +18,9 @@ from crux_workspace.agent.permissions.partitions import (
     decoded,
     partition_of,
     scanned,
+    typed_failures,
 )
+from crux_workspace.agent.permissions.stores import MAX_PATTERN_CHARS
 from crux_workspace.errors import ErrorCode, ResumeError, WorkspaceError
 from crux_workspace.model.clocks import Clock, IdSource
 from crux_workspace.storage.layout import FIELD_END, key
@@ -42,6 +44,8 @@ class Asked:
     slot: str
     interrupt: Interrupt
     grants: tuple[tuple[str, str], ...]
+    scope: str | None = None
+    """Thread that a standing approval is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class Answered:
     interrupt: Interrupt
     answer: str
     grants: tuple[tuple[str, str], ...] = ()
+    scope: str | None = None
 
 
 class Ledger:
@@ -89,7 +94,11 @@ class Ledger:
                 held = _interrupt(pending)
                 if held.digest == wanted.digest and held.allow_always == wanted.allow_always:
                     return Change(held, deletes=dropped)
-            entry = {**_entry(wanted), "grants": [list(grant) for grant in asked.grants]}
+            entry = {
+                **_entry(wanted),
+                "grants": [list(g) for g in asked.grants],
+                "scope": asked.scope,
+            }
             return Change(wanted, puts={pending_key: entry}, deletes=dropped)
 
         return await self._thread(root).change("park", decide)
@@ -135,12 +144,12 @@ class Ledger:
                 item = by_id[answered.interrupt.interrupt_id]
                 slot = item.slot
                 change.deletes.append(_slot_key(_PENDING, slot))
-                if answered.answer != "deny":
-                    approval = {"digest": item.interrupt.digest}
-                    change.puts[_slot_key(_APPROVED, slot)] = approval
+                if _runs_once(answered):
+                    change.puts[_slot_key(_APPROVED, slot)] = {"digest": item.interrupt.digest}
                 change.puts[_slot_key(_ANSWERED, item.interrupt.interrupt_id)] = {
                     **_entry(item.interrupt),
                     "grants": [list(grant) for grant in item.grants],
+                    "scope": item.scope,
                     "answer": answered.answer,
                     "answeredAt": now,
                     "by": mark,
@@ -163,11 +172,7 @@ class Ledger:
         found = [decoded(record) for record in records if record is not None]
         if len(found) != len(keys) or any(entry.get("by") != mark for entry in found):
             return None
-        return [
-            Answered(_interrupt(r), str(decoded(r)["answer"]), _grants(decoded(r)))
-            for r in records
-            if r is not None
-        ]
+        return [_answered(decoded(record)) for record in records if record is not None]
 
     async def answer(self, root: str, interrupt_id: str) -> Answered | None:
         """Return the answer that an interrupt got, or None."""
@@ -175,7 +180,21 @@ class Ledger:
         found = await partition.get(_slot_key(_ANSWERED, interrupt_id))
         if found is None:
             return None
-        return Answered(_made(found), str(found.get("answer")), _grants(found))
+        return _answered(found)
+
+    async def threads(self) -> list[str]:
+        """Return the root threads in which something waits."""
+        prefix = partition_of("interrupts")
+        names: list[str] = []
+        after: str | None = None
+        while True:
+            with typed_failures():
+                page = await self._records.partitions(prefix, after=after, limit=256)
+            names += [name[len(prefix) :].rstrip(FIELD_END) for name in page.names]
+            after = page.next
+            if after is None:
+                break
+        return [name for name in names if await self.pending(name)]
 
     # -- client tools
 
@@ -236,6 +255,7 @@ class _Waiting:
     slot: str
     interrupt: Interrupt
     grants: tuple[tuple[str, str], ...]
+    scope: str | None
 
 
 def _waiting(records: Sequence[Record]) -> list[_Waiting]:
@@ -245,6 +265,7 @@ def _waiting(records: Sequence[Record]) -> list[_Waiting]:
                 record.key[len(_PENDING) :].rstrip(FIELD_END),
                 _interrupt(record),
                 _grants(decoded(record)),
+                decoded(record).get("scope"),
             )
             for record in records
         ]
@@ -280,8 +301,15 @@ def _matched(waiting: Sequence[_Waiting], entries: Sequence[Entry]) -> list[Answ
         answer = entry.checked()
         if answer == "always" and not item.interrupt.allow_always:
             answer = "once"
-        answers.append(Answered(item.interrupt, answer, item.grants))
+        answers.append(Answered(item.interrupt, answer, item.grants, item.scope))
     return answers
+
+
+def _runs_once(answered: Answered) -> bool:
+    """Tell whether an approval for this call is to be kept: with a standing approval there is none to be left over."""
+    if answered.answer == "always":
+        return any(len(pattern) > MAX_PATTERN_CHARS for _, pattern in answered.grants)
+    return answered.answer == "once"
 
 
 def _slot_key(kind: str, slot: str) -> str:
@@ -324,6 +352,10 @@ def _grants(entry: Any) -> tuple[tuple[str, str], ...]:  # noqa: ANN401 - JSON
         return tuple((str(name), str(pattern)) for name, pattern in entry.get("grants", []))
     except (TypeError, ValueError, AttributeError):
         raise _malformed() from None
+
+
+def _answered(entry: Any) -> Answered:  # noqa: ANN401 - JSON
+    return Answered(_made(entry), str(entry.get("answer")), _grants(entry), entry.get("scope"))
 
 
 def _malformed() -> ResumeError:

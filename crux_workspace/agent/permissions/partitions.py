@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from crux_workspace.errors import ErrorCode, StorageError
+from crux_workspace.errors import ErrorCode, StorageError, WorkspaceError
 from crux_workspace.model.clocks import Clock, IdSource
 from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.layout import FIELD_END, META_KEY, decode_meta, key, log_key
@@ -25,7 +25,7 @@ from crux_workspace.storage.records import (
     StoreError,
 )
 
-__all__ = ["Change", "Partition", "corrupt", "decoded", "partition_of"]
+__all__ = ["Change", "Partition", "corrupt", "decoded", "partition_of", "scanned", "typed_failures"]
 
 _T = TypeVar("_T")
 _ATTEMPTS = 5
@@ -70,32 +70,24 @@ class Partition:
 
     async def get(self, record_key: str) -> Any:  # noqa: ANN401 - JSON
         """Return the value at a key, or None."""
-        try:
+        with typed_failures():
             (record,) = await self.records.get_many(self.name, [record_key])
-        except StoreError as error:
-            raise unavailable("record store", error) from error
         return None if record is None else decoded(record)
 
     async def scan(self, prefix: str) -> list[Record]:
         """Return all records whose key starts with `prefix`."""
-        try:
+        with typed_failures():
             return await scanned(_Whole(self), prefix)
-        except StoreError as error:
-            raise unavailable("record store", error) from error
 
     async def sequence(self) -> int:
         """Return how many commits there were."""
-        try:
+        with typed_failures():
             return (await self.records.sequences([self.name]))[0]
-        except StoreError as error:
-            raise unavailable("record store", error) from error
 
     async def drop(self) -> None:
         """Remove everything."""
-        try:
+        with typed_failures():
             await self.records.drop(self.name)
-        except StoreError as error:
-            raise unavailable("record store", error) from error
 
     async def change(self, verb: str, decide: Callable[[Reader, str], Awaitable[Change[_T]]]) -> _T:
         """Read, decide and write as one commit; decided again when somebody else came first or the answer was lost.
@@ -106,11 +98,10 @@ class Partition:
         trouble: StoreError | None = None
         for _ in range(_ATTEMPTS):
             try:
-                return await asyncio.shield(self._attempt(verb, mark, decide))
+                with typed_failures(PreconditionFailed, OutcomeUnknown):
+                    return await asyncio.shield(self._attempt(verb, mark, decide))
             except (PreconditionFailed, OutcomeUnknown) as error:
                 trouble = error
-            except StoreError as error:
-                raise unavailable("record store", error) from error
         raise StorageError(
             "The record store did not settle on a change of the permissions; repeat the call.",
             retryable=True,
@@ -176,6 +167,17 @@ class _Whole:
 
     async def scan(self, prefix: str, **options: Any) -> Any:  # noqa: ANN401 - the store's own
         return await self._partition.records.scan(self._partition.name, prefix, **options)
+
+
+@contextmanager
+def typed_failures(*passed: type[StoreError]) -> Iterator[None]:
+    """Turn what a store raises, bare exceptions too, into the error that users know."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (WorkspaceError, *passed)):
+            raise
+        raise unavailable("record store", error) from error
 
 
 async def scanned(reader: Reader, prefix: str) -> list[Record]:

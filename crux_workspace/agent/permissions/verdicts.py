@@ -40,6 +40,8 @@ class Lists:
 
     allowed: RuleSet
     denied: RuleSet
+    scope: str | None = None
+    """The thread that a standing approval would be for; None: the application."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ __all__ = ["Limits", "Outcome", "run_limited"]
 _MARK = "CRUX_WORKSPACE_RUN"
 _CHUNK = 65_536
 _WATCH_S = 0.1
+_FIRST_POLL_S = 0.002
+_LAST_POLL_S = 0.03
 _DRAIN_S = 2.0
 
 
@@ -122,18 +124,22 @@ async def run_limited(
 
 
 async def _watched(process: asyncio.subprocess.Process, mark: str, most: int) -> str | None:
-    """Wait for the end; stop everything when there are too many processes."""
-    ended = asyncio.ensure_future(process.wait())
-    try:
-        while True:
-            done, _ = await asyncio.wait({ended}, timeout=_WATCH_S)
-            if done:
-                return None
+    """Wait for the end; stop everything when there are too many processes.
+
+    The end is polled: waiting for it would wait for whoever holds the output open, too.
+    """
+    pause = _FIRST_POLL_S
+    counted = 0.0
+    while process.returncode is None:
+        await asyncio.sleep(pause)
+        counted += pause
+        pause = min(pause * 1.5, _LAST_POLL_S)
+        if counted >= _WATCH_S:
+            counted = 0.0
             if sum(1 for _ in _family(process.pid, mark)) > most:
                 _end(process, mark)
                 return f"more than {most} processes"
-    finally:
-        ended.cancel()
+    return None
 
 
 def _end(process: asyncio.subprocess.Process, mark: str) -> None:

@@ -38,6 +38,8 @@ ALLOW = [
 DENY = ["rm -rf", "sudo", "curl", "git push --force", "dd", "chmod 777", "mkfs"]
 
 ALLOWED = [
+    "ls > out -la",
+    "ls </dev/null -la 2>&1",
     "ls",
     "ls -la",
     "ls workspace/corpus",
@@ -168,6 +170,12 @@ ALLOWED = [
 ]
 
 DENIED = [
+    "rm > out -rf /",
+    "rm 2>/dev/null -rf /",
+    "> out rm -rf /",
+    "</dev/null rm -rf /",
+    "rm </dev/null -rf </dev/null /",
+    "echo $(ls) > x; rm > out -rf /",
     "env --unheard-of rm -rf /",
     "sudo -Z rm -rf /",
     "xargs -Z 1 rm -rf /",
@@ -395,6 +403,11 @@ DENIED = [
 ]
 
 UNKNOWN = [
+    "<<<\\;$X=1 </dev/null make x",
+    "< /dev/null make",
+    "> out make x",
+    "{ ls; } > out make",
+    "(ls) </dev/null make",
     'ls <<E\nx "y(\\\'`make`||$(ls)"\nE',
     "echo ${X:=`rm -rf /`}",
     "cat <<-EOF\n\t$(rm -rf /)\n\tEOF",
