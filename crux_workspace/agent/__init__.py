@@ -46,6 +46,7 @@ from crux_workspace.agent.permissions.stores import (
     StoredPermissions,
     memory_permission_store,
 )
+from crux_workspace.agent.server import approval_app
 from crux_workspace.agent.shells.contract import Shell, ShellResult
 from crux_workspace.agent.shells.local import local_shell
 from crux_workspace.agent.toolbox.offloading import ToolOutput, offload_tool_output
@@ -87,6 +88,7 @@ __all__ = [
     "agent_context",
     "agent_context_from",
     "agent_tools",
+    "approval_app",
     "compose",
     "file_permission_store",
     "local_filesystem",
