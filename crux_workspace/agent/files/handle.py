@@ -17,7 +17,7 @@ from crux_workspace.agent.files.contract import (
     checked_cap,
     method_of,
 )
-from crux_workspace.agent.permissions.gate import PermissionGate
+from crux_workspace.agent.permissions.gate import PermissionGate, stop_if_previewed
 from crux_workspace.agent.permissions.requests import PathOperation, PathRequest
 from crux_workspace.errors import (
     ErrorCode,
@@ -334,6 +334,7 @@ class WorkspaceFs:
         judged = await self._find(path)
         try:
             await self._judge(operation, judged, access)
+            stop_if_previewed()
             return await work(judged)
         finally:
             if judged.pin is not None:

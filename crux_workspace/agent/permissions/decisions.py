@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.values import Value
 
-__all__ = ["Answer", "AnswerWord", "Decision", "Grant", "Interrupt", "preview"]
+__all__ = ["Answer", "AnswerWord", "Decision", "Grant", "Interrupt", "Outcome", "preview"]
 
 Outcome: TypeAlias = Literal["allow", "deny", "interrupt"]
 AnswerWord: TypeAlias = Literal["once", "always", "deny", "cancel"]

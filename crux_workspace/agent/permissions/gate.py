@@ -15,7 +15,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from crux_workspace.agent.permissions.decisions import Answer, Decision, Grant, Interrupt
+from crux_workspace.agent.permissions.decisions import (
+    Answer,
+    AnswerWord,
+    Decision,
+    Grant,
+    Interrupt,
+    Outcome,
+)
 from crux_workspace.agent.permissions.envelope import entries_of
 from crux_workspace.agent.permissions.ledger import Answered, Asked, Ledger
 from crux_workspace.agent.permissions.linting import RuleWarning, lint_policy
@@ -54,7 +61,7 @@ from crux_workspace.model.clocks import Clock, random_id, wall_clock_ms
 from crux_workspace.model.labels import check_label
 from crux_workspace.storage.memory import MemoryRecordStore
 from crux_workspace.storage.records import RecordStore
-from crux_workspace.tools import ToolSet
+from crux_workspace.tools import ToolResult, ToolSet
 
 __all__ = ["DEFAULT_THREAD", "MODE_VARIABLE", "PermissionGate", "ThreadPolicies"]
 
@@ -75,6 +82,17 @@ class _Call:
 
 
 _current: ContextVar[_Call | None] = ContextVar("crux_workspace_agent_call", default=None)
+_previewing: ContextVar[bool] = ContextVar("crux_workspace_agent_preview", default=False)
+
+
+class _WouldRun(BaseException):
+    """A previewed call has passed every check."""
+
+
+def stop_if_previewed() -> None:
+    """Called when a call has passed its last check, before it does anything: a preview ends here."""
+    if _previewing.get():
+        raise _WouldRun
 
 
 class PermissionGate:
@@ -232,7 +250,7 @@ class PermissionGate:
         Returns:
             The tools, of the same names.
         """
-        return wrap_tools(self, tools, thread_id, base)
+        return wrap_tools(self, tools, thread_id, base, stop_if_previewed)
 
     def lint(self, tools: Iterable[Any] = ()) -> list[RuleWarning]:
         """Return the rules of the policy that are hardly what was meant.
@@ -325,12 +343,68 @@ class PermissionGate:
         token = _current.set(call)
         try:
             yield
-        except ApprovalRequiredError:
+        except (ApprovalRequiredError, _WouldRun):
             for root, slots in call.used.items():
                 await self._ledger.restore(root, slots)
             raise
         finally:
             _current.reset(token)
+
+    async def preview(
+        self,
+        tool: Any,  # noqa: ANN401 - anything like a tool
+        arguments: Mapping[str, Any],
+        *,
+        call_id: str | None = None,
+    ) -> Decision:
+        """Judge a call of a gated tool without making it; what would be asked is pending afterwards.
+
+        Args:
+            tool: A tool of `agent_tools` or `wrap` over this gate.
+            arguments: The call's arguments.
+            call_id: The model's id of the call.
+
+        Returns:
+            The decision on the whole call.
+        """
+        token = _previewing.set(True)
+        try:
+            result: ToolResult = await tool.call(arguments, call_id=call_id)
+        except _WouldRun:
+            return Decision(True, "allow")
+        finally:
+            _previewing.reset(token)
+        error = result.error
+        outcome: Outcome = "interrupt" if result.interrupt is not None else "deny"
+        return Decision(
+            False,
+            outcome,
+            reason=error.message if error else None,
+            code=error.code if error else None,
+            interrupt=result.interrupt,
+        )
+
+    async def settle(self, interrupt: Interrupt, answer: AnswerWord) -> Decision:
+        """Answer one interrupt alone, for frameworks that collect answers themselves.
+
+        Args:
+            interrupt: What was asked.
+            answer: ``once``, ``always``, ``deny`` or ``cancel``.
+
+        Returns:
+            The decision; when it allows, repeat the call.
+
+        Raises:
+            ResumeError: It is not pending any more (``STALE_INTERRUPT``).
+            InvalidInputError: No such answer (``INVALID_RESUME_PAYLOAD``).
+        """
+        root = await self._root(interrupt.thread_id)
+        entries = entries_of([Answer(interrupt.interrupt_id, answer)])
+        answered = await self._ledger.resume(root, entries, alone=True)
+        decision = await self._settled(answered[0])
+        self._answered.set()
+        self._answered = asyncio.Event()
+        return decision
 
     # -- rules that count
 

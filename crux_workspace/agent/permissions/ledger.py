@@ -123,8 +123,10 @@ class Ledger:
 
     # -- answering
 
-    async def resume(self, root: str, entries: Sequence[Entry]) -> list[Answered]:
-        """Answer the whole pending set, or nothing; of several at a time one wins.
+    async def resume(
+        self, root: str, entries: Sequence[Entry], *, alone: bool = False
+    ) -> list[Answered]:
+        """Answer the whole pending set, or nothing; of several at a time one wins. `alone` leaves what is not named pending.
 
         Raises:
             ResumeError: The set does not fit what is pending.
@@ -136,6 +138,9 @@ class Ledger:
             again = await self._already(reader, entries, mark)
             if again is not None:
                 return Change(again)
+            if alone:
+                named = {entry.interrupt_id for entry in entries}
+                waiting = [item for item in waiting if item.interrupt.interrupt_id in named]
             answers = _matched(waiting, entries)
             now = self._clock()
             change = Change(answers)

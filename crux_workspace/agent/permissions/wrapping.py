@@ -66,13 +66,23 @@ def path_uses(name: str, arguments: Mapping[str, Any]) -> Iterator[PathUse]:
 
 
 def wrap_tools(
-    gate: PermissionGate, tools: Iterable[Any], thread_id: str | None, base: BaseOf | None
+    gate: PermissionGate,
+    tools: Iterable[Any],
+    thread_id: str | None,
+    base: BaseOf | None,
+    stop: Callable[[], None],
 ) -> ToolSet:
     """Return the tools, each call judged before it is made."""
-    return ToolSet(_wrapped(gate, tool, thread_id, base) for tool in tools)
+    return ToolSet(_wrapped(gate, tool, thread_id, base, stop) for tool in tools)
 
 
-def _wrapped(gate: PermissionGate, tool: Any, thread_id: str | None, base: BaseOf | None) -> Tool:  # noqa: ANN401
+def _wrapped(
+    gate: PermissionGate,
+    tool: Any,  # noqa: ANN401 - anything like a tool
+    thread_id: str | None,
+    base: BaseOf | None,
+    stop: Callable[[], None],
+) -> Tool:
     async def handle(arguments: Mapping[str, Any], call_id: str | None) -> ToolResult:
         async with gate.calling(call_id):
             await gate.require_paths(list(path_uses(tool.name, arguments)), thread_id=thread_id)
@@ -81,6 +91,7 @@ def _wrapped(gate: PermissionGate, tool: Any, thread_id: str | None, base: BaseO
                 version = await version
             request = ToolRequest(tool.name, arguments, version)
             await gate.require(request, thread_id=thread_id, call_id=call_id)
+            stop()
             result: ToolResult = await tool.call(arguments, call_id=call_id)
         return result
 

@@ -15,7 +15,7 @@ from crux_workspace.agent.files.contract import (
     FsContext,
 )
 from crux_workspace.agent.files.handle import Access, WorkspaceFs
-from crux_workspace.agent.permissions.gate import PermissionGate
+from crux_workspace.agent.permissions.gate import PermissionGate, stop_if_previewed
 from crux_workspace.agent.permissions.policy import check_tool_name
 from crux_workspace.agent.permissions.requests import CommandRequest, ToolRequest
 from crux_workspace.agent.permissions.rules import invalid_policy
@@ -118,6 +118,7 @@ async def _run_bash(box: _Toolbox, given: RunBash, access: Access) -> tuple[Any,
         call_id=access.call_id,
         interruptible=box.interruptible,
     )
+    stop_if_previewed()
     result = await box.shell.run_command(given.command, FsContext(root))
     return result.to_tool(), result
 
