@@ -29,11 +29,27 @@ class _CheckedOut:
 
 @dataclass(slots=True)
 class Checkout:
-    """Files of a workspace below `root`, in a folder; names are relative."""
+    """Files of a workspace below `root`, in a folder; names are relative.
 
-    scratch: Path
+    Each file has a second link beside the folder, so that no inode is used again while the command runs: a moved file is known by it.
+    """
+
+    base: Path
     root: str
     files: dict[str, _CheckedOut] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scratch.mkdir()
+        self._kept.mkdir()
+
+    @property
+    def scratch(self) -> Path:
+        """Where the command runs."""
+        return self.base / "files"
+
+    @property
+    def _kept(self) -> Path:
+        return self.base / "kept"
 
     def put(self, file: WorkspaceFile, data: bytes) -> None:
         """Write one file into the folder and remember what it was."""
@@ -41,6 +57,7 @@ class Checkout:
         target = self.scratch / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
+        (self._kept / str(len(self.files))).hardlink_to(target)
         self.files[name] = _CheckedOut(file, _digest(data), _stamp(target.stat()))
 
     def path_of(self, name: str) -> str:
@@ -117,8 +134,9 @@ def _present(checkout: Checkout, found: Difference) -> dict[str, os.stat_result]
             continue
         links[status.st_ino] += 1
         present[entry.path] = status
+    known = {held.stamp[1] for held in checkout.files.values()}
     for name, status in list(present.items()):
-        if status.st_nlink > links[status.st_ino]:
+        if status.st_nlink > links[status.st_ino] + (status.st_ino in known):
             found.refused.append(name)
             del present[name]
     return present

@@ -27,8 +27,9 @@ _ACTOR_CHARS = 120
 class WorkspaceShell:
     """Runs a command in a scratch folder with the workspace's files as of one commit, and commits what it changed.
 
-    The commit's actor is ``runBash: <command>``; `undo_commit` takes the command back. Any exit code commits; a timeout, a
-    cancelled call and a conflict commit nothing. Links and special files that the command leaves behind are refused and told.
+    The commit's verb is ``runBash`` and its actor ``runBash: <command>``; `undo_commit` takes the command back. Any exit code
+    commits; a timeout, a cancelled call and a conflict commit nothing. Links and special files that the command leaves behind are
+    refused and told.
     """
 
     def __init__(self, ws: Any, shell: LocalShell) -> None:  # noqa: ANN401 - a Workspace
@@ -56,7 +57,8 @@ class WorkspaceShell:
         scratch = await asyncio.to_thread(tempfile.mkdtemp, prefix="crux-checkout-")
         try:
             checkout = await self._check_out(Path(scratch), ctx.root)
-            ran = await self._shell.run_in(scratch, command, shown_as=ctx.root, cwd=cwd, env=env)
+            folder = str(checkout.scratch)
+            ran = await self._shell.run_in(folder, command, shown_as=ctx.root, cwd=cwd, env=env)
             if ran.timed_out:
                 return ran
             found = await asyncio.to_thread(difference, checkout)
@@ -75,7 +77,7 @@ class WorkspaceShell:
     async def _check_out(self, scratch: Path, root: str) -> Checkout:
         newest = await self._ws.log(limit=1)
         view = self._ws.at(newest[0].sequence if newest else 0)
-        checkout = Checkout(scratch, root)
+        checkout = await asyncio.to_thread(Checkout, scratch, root)
         total = 0
         async for file in view.walk(root):
             if not isinstance(file, WorkspaceFile):
@@ -94,6 +96,7 @@ class WorkspaceShell:
     async def _commit(self, found: Difference, checkout: Checkout, command: str) -> str | None:
         acting = self._ws.acting_as(_actor(command))
         async with acting.transaction() as tx:
+            tx.verb = "runBash"
             for old, new in found.renamed:
                 file = checkout.files[old].file
                 await tx.rename(checkout.path_of(old), checkout.path_of(new), if_version=file)

@@ -76,6 +76,7 @@ async def test_what_a_command_changes_is_one_commit_that_can_be_undone(
     output = await versioned.output("runBash", command=command)
     entry = (await ws.log(limit=1))[0]
     assert output["commit"] == entry.commit
+    assert entry.verb == "runBash"
     assert entry.actor is not None
     assert entry.actor.startswith("runBash: echo new > change.md")
     assert {(c.type, c.path, c.from_path) for c in entry.changes} == {
@@ -354,3 +355,22 @@ async def test_what_was_judged_is_what_bash_runs(local: Agent) -> None:
     """The judge reads bash's grammar, and bash it is that runs: brace lists, $'…' and process substitutions work."""
     output = await local.output("runBash", command="echo {a,b} $'c\\td'; cat <(echo e)")
     assert output["stdout"] == "a b c\td\ne\n"
+
+
+async def test_a_new_file_is_no_renamed_one_though_the_old_ones_place_on_disk_is_free(
+    versioned: Agent, ws: Workspace
+) -> None:
+    for n in range(20):
+        await ws.write(f"/workspace/old{n}", f"{n}")
+    await versioned.output(
+        "runBash", command="rm old*; echo a > newa; echo b > newb; echo c > newc; echo d > newd"
+    )
+    entry = (await ws.log(limit=1))[0]
+    assert {change.type for change in entry.changes} == {"create", "delete"}
+    await versioned.output("runBash", command="mv newa moved; echo more >> moved; cp moved copy")
+    entry = (await ws.log(limit=1))[0]
+    assert {(c.type, c.path) for c in entry.changes} == {
+        ("rename", "/workspace/moved"),
+        ("create", "/workspace/copy"),
+    }
+    assert await ws.read_text("/workspace/moved") == "a\nmore\n"
