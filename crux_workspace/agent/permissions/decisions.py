@@ -83,7 +83,7 @@ class Decision(Value):
     outcome: Outcome
     rule: str | None = None
     """The rule that decided, if one did."""
-    reason: str | None = None
+    reason: str | None = field(default=None, repr=False)
     """Why it does not run, fit for a model to read."""
     code: str | None = None
     """Error code when it does not run."""

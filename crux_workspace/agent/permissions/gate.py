@@ -344,11 +344,19 @@ class PermissionGate:
         try:
             yield
         except (ApprovalRequiredError, _WouldRun):
-            for root, slots in call.used.items():
-                await self._ledger.restore(root, slots)
+            await self.give_back()
             raise
         finally:
             _current.reset(token)
+
+    async def give_back(self) -> None:
+        """Give back the approvals that the current call (see `calling`) has used: it pauses again and did nothing."""
+        call = _current.get()
+        if call is None:
+            return
+        for root, slots in call.used.items():
+            await self._ledger.restore(root, slots)
+        call.used.clear()
 
     async def preview(
         self,
@@ -601,9 +609,17 @@ class PermissionGate:
         The child's calls are judged by the root thread's own policy and grants.
 
         Args:
-            child_thread: The thread of the child.
+            child_thread: The thread of the child, in which nothing waits yet.
             parent_thread: The thread that started it.
+
+        Raises:
+            ResumeError: Something waits in the child already (``RESUME_REQUIRED``).
         """
+        if await self._ledger.has_pending(child_thread):
+            raise ResumeError(
+                "Something waits in the child thread already; answer it first, or adopt the thread before it starts.",
+                code=ErrorCode.RESUME_REQUIRED,
+            )
         await self._ledger.adopt(
             check_label("child_thread", child_thread), check_label("parent_thread", parent_thread)
         )

@@ -121,6 +121,10 @@ class Ledger:
         records = await self._thread(root).scan(_PENDING)
         return [waiting.interrupt for waiting in _waiting(records)]
 
+    async def has_pending(self, thread: str) -> bool:
+        """Tell whether something waits in a thread of its own."""
+        return bool(await self._thread(thread).scan(_PENDING))
+
     # -- answering
 
     async def resume(

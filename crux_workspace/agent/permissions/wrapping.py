@@ -93,6 +93,8 @@ def _wrapped(
             await gate.require(request, thread_id=thread_id, call_id=call_id)
             stop()
             result: ToolResult = await tool.call(arguments, call_id=call_id)
+            if result.interrupt is not None:
+                await gate.give_back()
         return result
 
     if isinstance(tool, Tool):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import pickle
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -275,6 +277,28 @@ async def test_nested_children_are_answered_through_the_root_thread(gate: Permis
     await gate.resume("root", [Answer(item.interrupt_id, "once") for item in (one, two, three)])
     for thread, call in (("child", "1"), ("grandchild", "2"), ("root", "3")):
         assert (await gate.check(COMMAND, thread_id=thread, call_id=call)).allowed
+
+
+async def test_a_thread_in_which_something_waits_cannot_be_adopted(gate: PermissionGate) -> None:
+    await gate.check(COMMAND, thread_id="child")
+    with pytest.raises(ResumeError):
+        await gate.adopt("child", "root")
+
+
+async def test_what_waits_travels_with_its_error_and_shows_nothing_by_itself(
+    gate: PermissionGate,
+) -> None:
+    secret = CommandRequest("make swordfish")
+    with pytest.raises(ApprovalRequiredError) as caught:
+        await gate.require(secret, thread_id="t", call_id="c")
+    back = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own bytes
+    assert back.interrupt == caught.value.interrupt
+    decision = await gate.check(secret, thread_id="t", call_id="c")
+    assert "swordfish" not in repr(decision) + repr(back.interrupt) + repr(secret)
+    assert (
+        json.loads(json.dumps(decision.to_dict()))["interrupt"]["detail"]["command"]
+        == "make swordfish"
+    )
 
 
 # -- concurrency, durability, other processes

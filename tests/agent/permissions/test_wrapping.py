@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crux_workspace.agent import Answer, Approve, PermissionGate, PermissionPolicy, ThreadPolicy
+from crux_workspace.agent import (
+    Answer,
+    Approve,
+    PermissionGate,
+    PermissionPolicy,
+    ThreadPolicy,
+    agent_tools,
+    local_filesystem,
+)
 from crux_workspace.errors import ErrorCode
 from crux_workspace.tools import Tool, ToolResult, ToolSet
 
@@ -164,3 +173,19 @@ async def test_a_threads_own_denials_hold_for_wrapped_tools() -> None:
     result = await g.wrap(tools, thread_id="t")["writeWorkspaceFile"].call({"path": "/workspace/a"})
     assert not result.ok
     assert calls == []
+
+
+async def test_an_approval_is_given_back_when_the_tool_inside_pauses_too(tmp_path: Path) -> None:
+    inner = gate(PermissionPolicy())
+    outer = gate(PermissionPolicy(approve=["readFile"]))
+    tools = outer.wrap(
+        agent_tools(local_filesystem(tmp_path), gate=inner, thread_id="i"), thread_id="o"
+    )
+    call = {"path": "/etc/hostname"}
+    first = await tools["readFile"].call(call, call_id="c")
+    await outer.resume("o", [Answer(first.interrupt.interrupt_id, "once")])
+    second = await tools["readFile"].call(call, call_id="c")
+    assert second.interrupt.kind == "path"
+    await inner.resume("i", [Answer(second.interrupt.interrupt_id, "once")])
+    assert (await tools["readFile"].call(call, call_id="c")).ok
+    assert (await tools["readFile"].call(call, call_id="c")).interrupt.kind == "tool"
