@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crux_workspace.cli.declaring import command, group
-from crux_workspace.cli.session import Session
+from crux_workspace.cli.session import Session, require_default_database
 from crux_workspace.cli.settings import DEFAULT_URL
 from crux_workspace.errors import InvalidInputError
 
@@ -163,6 +163,8 @@ async def _gate(
     if not needs_store:
         yield PermissionGate(store=file_permission_store(file), mode="interactive")
         return
+    if session.settings.url is None:
+        require_default_database()
     url = DEFAULT_URL if session.settings.url is None else session.settings.url
     storage = await open_storage(url)
     try:

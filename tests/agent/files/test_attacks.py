@@ -159,13 +159,13 @@ async def test_writing_to_a_file_with_several_hard_links_is_judged_as_outside(
 
 
 async def test_fifos_sockets_and_devices_are_refused_without_waiting(
-    fs: WorkspaceFs, home: Path
+    fs: WorkspaceFs, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ws = home / "workspace"
     os.mkfifo(ws / "fifo")
     (ws / "device").symlink_to("/dev/null")
     with socket.socket(socket.AF_UNIX) as server:
-        os.chdir(ws)
+        monkeypatch.chdir(ws)  # the path of a socket is short
         server.bind("socket")
     for path in ("fifo", "socket"):
         for call in (

@@ -292,19 +292,17 @@ async def test_nothing_that_a_command_started_outlives_it(tmp_path: Path) -> Non
 async def test_a_command_sees_no_credentials_start_files_or_functions_of_this_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "evil").write_text("echo evil; ls() { echo evil; }")
+    (tmp_path / "start").write_text("echo evil; ls() { echo evil; }")
     monkeypatch.setenv("SECRET_TOKEN", "swordfish")
-    monkeypatch.setenv("BASH_ENV", str(tmp_path / "evil"))
-    monkeypatch.setenv("ENV", str(tmp_path / "evil"))
+    monkeypatch.setenv("BASH_ENV", str(tmp_path / "start"))
+    monkeypatch.setenv("ENV", str(tmp_path / "start"))
     monkeypatch.setenv("BASH_FUNC_ls%%", "() { echo evil; }")
     monkeypatch.setenv("LD_PRELOAD", "/nonexistent.so")
     monkeypatch.setenv("PS4", "$(echo evil)")
     for choice in ("required", "off"):
         ran = await run(tmp_path, "env; ls; set -x; true", sandbox=choice)
         assert "swordfish" not in ran.stdout
-        assert (
-            "evil\n" not in ran.stdout.replace("evil\n", "", 1) or ran.stdout.count("evil\n") == 1
-        )
+        assert "evil" not in ran.stdout
         assert "+ true" in ran.stderr
         assert "LD_PRELOAD" not in ran.stdout
     ran = await run(tmp_path, "echo $GIVEN", env={"GIVEN": "yes"})

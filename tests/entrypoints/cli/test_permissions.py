@@ -118,3 +118,11 @@ def test_check_tells_rules_that_are_hardly_meant_and_fails(bare: Any) -> None:
     bad = bare("permissions", "check", "bad.toml")
     assert (bad.code, "POLICY_INVALID" in bad.stderr) == (1, True)
     assert bare("permissions", "check", "missing.toml").code == 1
+
+
+def test_nothing_is_created_by_looking(bare: Any) -> None:
+    for command in (("approve",), ("permissions", "list", "--in-store")):
+        ran = bare(*command)
+        assert (ran.code, "does not exist" in ran.stderr) == (1, True)
+    assert bare.ok("permissions", "list").text == ""
+    assert list(bare.folder.iterdir()) == []
