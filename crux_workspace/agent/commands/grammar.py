@@ -130,6 +130,8 @@ def _parse(text: str, script: Script) -> None:
     if tree.root_node.has_error:
         raise NotUnderstood("a syntax error")
     walk = _Walk(script, source.encode())
+    walk.only_space(0, tree.root_node.start_byte)
+    walk.only_space(tree.root_node.end_byte, len(walk.source))
     walk.visit(tree.root_node, 0)
     if not script.commands and not script.redirections:
         raise NotUnderstood("nothing that runs")
@@ -173,11 +175,17 @@ class _Walk:
         inside_string = node.type == "string"
         end = node.start_byte
         for child in node.children:
-            gap = self.source[end : child.start_byte]
-            if gap.strip(b" \t\n") and not inside_string:
-                raise NotUnderstood("text that is no word")
+            if not inside_string:
+                self.only_space(end, child.start_byte)
             self.visit(child, depth + 1)
             end = child.end_byte
+        if not inside_string:
+            self.only_space(end, node.end_byte)
+
+    def only_space(self, start: int, end: int) -> None:
+        """Refuse text between words that the grammar left out and that is no white space."""
+        if self.source[start:end].strip(b" \t\n"):
+            raise NotUnderstood("text that is no word")
 
     def _leaf(self, node: Node) -> None:
         text = node_text(node)
@@ -190,6 +198,8 @@ class _Walk:
                 string_content(text)
             elif node.type in ("word", "number", "raw_string", "ansi_c_string", "variable_name"):
                 word_of(node)
+        elif text.strip(" \t\n") != node.type.strip(" \t\n"):
+            raise NotUnderstood(f"the operator {node.type}")
         elif node.type in _CASE_ENDS and (node.parent is None or node.parent.type != "case_item"):
             raise NotUnderstood("a syntax error")
         elif node.type not in _TOKENS:
@@ -204,6 +214,7 @@ class _Walk:
         for child in node.children:
             if b"\n" in self.source[end : child.start_byte]:
                 raise NotUnderstood("a command over several lines")
+            self.only_space(end, child.start_byte)
             end = child.end_byte
             self.visit(child, depth + 1)
             if child.type == "variable_assignment":
@@ -220,7 +231,10 @@ class _Walk:
 
     def _declaration_command(self, node: Node, depth: int) -> None:
         words = []
+        end = node.start_byte
         for child in node.children:
+            self.only_space(end, child.start_byte)
+            end = child.end_byte
             self.visit(child, depth + 1)
             if child.type == "variable_assignment":
                 words.append(_assignment_word(child))
@@ -238,14 +252,20 @@ class _Walk:
         if opening != "[":
             raise NotUnderstood(f"the construct {opening}")
         words = [Word("[", True, "[")]
+        self._only_space_between(node)
         self._test_words(node.children[1:-1], words, depth)
         self.script.commands.append(SimpleCommand(tuple(words)))
+
+    def _only_space_between(self, node: Node) -> None:
+        for left, right in zip(node.children, node.children[1:], strict=False):
+            self.only_space(left.end_byte, right.start_byte)
 
     def _test_words(self, nodes: list[Node], words: list[Word], depth: int) -> None:
         if depth > _MAX_DEPTH:
             raise NotUnderstood("nested too deeply")
         for node in nodes:
             if node.type in ("binary_expression", "unary_expression"):
+                self._only_space_between(node)
                 self._test_words(node.children, words, depth + 1)
             elif node.is_named:
                 self.visit(node, depth + 1)
@@ -266,6 +286,11 @@ class _Walk:
 
     def _function_definition(self, node: Node, depth: int) -> None:
         raise NotUnderstood("a function, which gives a word another meaning")
+
+    def _command_substitution(self, node: Node, depth: int) -> None:
+        if node.children[0].type == "`" and "\\" in node_text(node):
+            raise NotUnderstood("a backslash between backquotes, which takes effect twice")
+        self._children(node, depth)
 
     def _expansion(self, node: Node, depth: int) -> None:
         operators = [node_text(child) for child in node.children if not child.is_named]
@@ -326,6 +351,7 @@ class _Walk:
         is_indented = any(child.type == "<<-" for child in node.children)
         if not self._ends_rightly(end, mark, lines, is_indented):
             raise NotUnderstood("a heredoc that ends elsewhere")
+        self._heredoc_line(node, start, body, end)
         is_quoted = node_text(start) != mark
         if body is not None and not is_quoted:
             self._live_body(body, depth)
@@ -334,6 +360,22 @@ class _Walk:
                 self.visit(child, depth + 1)
         if body is not None:
             self.script.fed.append(node_text(body))
+
+    def _heredoc_line(self, node: Node, start: Node, body: Node | None, end: Node) -> None:
+        """Refuse a heredoc whose body, for the grammar, does not begin on the line behind its own, or whose line goes on in it."""
+        line_end = self.source.find(b"\n", start.end_byte)
+        first = body if body is not None else end
+        if line_end < 0 or self.source[line_end + 1 : first.start_byte].strip(b"\t"):
+            raise NotUnderstood("a heredoc that begins elsewhere")
+        at = node.start_byte
+        for child in node.children:
+            if child.type in ("heredoc_body", "heredoc_end"):
+                continue
+            self.only_space(at, child.start_byte)
+            at = child.end_byte
+        if at > line_end:
+            raise NotUnderstood("a heredoc whose line goes on in it")
+        self.only_space(at, line_end)
 
     def _ends_rightly(self, end: Node, mark: str, lines: list[str], is_indented: bool) -> bool:
         """Tell whether the heredoc ends at its mark, alone on the first line that is the mark."""

@@ -243,8 +243,10 @@ def _first_of_other(spec: _Options, words: Sequence[Word], found: list[Carried])
         if not word.known:
             return None
         text = word.text
-        if text == "--":
+        if text == "--" or (text == "-" and spec.assignments):
             at += 1
+            if text == "-":
+                continue
         elif text.startswith("-") and text != "-":
             step = _option(text, words, at, valued, texts, spec.flags, found)
             if step is None:

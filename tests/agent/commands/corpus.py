@@ -170,6 +170,7 @@ ALLOWED = [
 ]
 
 DENIED = [
+    "env - rm -rf /",
     "rm > out -rf /",
     "rm 2>/dev/null -rf /",
     "> out rm -rf /",
@@ -403,6 +404,15 @@ DENIED = [
 ]
 
 UNKNOWN = [
+    "ls <<E\n\\ #x;y$(make)\n(\nE\n",
+    "\\\t>/dev/null",
+    'ls "x <<-E\n\t`ls \\`make\\``"',
+    "ls \\\tx\\\n",
+    'ls <<E "a\nb"\nE',
+    "echo `echo \\`make\\``",
+    "echo `echo \\$(make)`",
+    'echo "`echo \\"\\`make\\`\\"`"',
+    "env - make",
     "<<<\\;$X=1 </dev/null make x",
     "< /dev/null make",
     "> out make x",
