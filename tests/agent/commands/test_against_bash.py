@@ -20,7 +20,8 @@ GENEROUS = [
 ]
 DENY = word_rules("bad")
 PIECES = [
-    "`good \\`bad\\``", "`good \\$(bad)`", "\\\\`", "`", "\\$(bad)", "`good `", "good", "fine", "good x", "fine y", "good", "bad", "bad x", " ", " ", "\n", "\t", ";", "&&", "||", "|", "|&", "&", "(", ")",
+    "`good \\`bad\\``", "`good \\$(bad)`", "\\\\`", "`", "\\$(bad)", "`good `", "good", "fine",
+    "good x", "fine y", "good", "bad", "bad x", " ", " ", "\n", "\t", ";", "&&", "||", "|", "|&", "&", "(", ")",
     "{ ", "; }", "$(", ")", "`", "'", '"', "\\", "\\\n", "#", " #", "$X", "${X}", "${X:-", "}", "$(bad)", "`bad`", "$(good)",
     "<(bad)", "<(good)", "<<E\n", "\nE\n", "E", "<<'E'\n", "<<-E\n\t", "<<<", "$'\\n'", "$'bad'", "''", '""', "if ", "; then ", "; fi",
     "while false; do ", "; done", "for i in a b; do ", "case x in x) ", ";; esac", "! ", "X=1 ", "X=$(bad) ", "2>&1", ">/dev/null",

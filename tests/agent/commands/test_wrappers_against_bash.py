@@ -122,8 +122,7 @@ RUNNER = r"""
 i=0
 while IFS= read -r -d '' line <&3; do
   : > "$OUT/now"
-  ( eval "$line" ) < /dev/null > /dev/null 2>&1
-  wait
+  "$LIMIT" -k 0.2 0.7 bash --noprofile --norc -c "$line" < /dev/null > /dev/null 2>&1
   mv "$OUT/now" "$OUT/$i"
   i=$((i+1))
 done 3< "$LINES_FILE"
@@ -164,16 +163,24 @@ def ran(lines: list[str], folder: Path) -> list[set[str]]:
         found = shutil.which(name)
         if found is not None:
             (programs / name).symlink_to(found)
+    limit = shutil.which("timeout")
+    assert limit is not None
     listed = folder / "lines"
     listed.write_bytes(b"".join(text.encode() + b"\0" for text in lines))
-    env = {"OUT": str(out), "LINES_FILE": str(listed), "PATH": str(programs), "LC_ALL": "C.UTF-8"}
+    env = {
+        "OUT": str(out),
+        "LINES_FILE": str(listed),
+        "PATH": str(programs),
+        "LC_ALL": "C.UTF-8",
+        "LIMIT": limit,
+    }
     bash = str(programs / "bash")
-    subprocess.run([bash, "--noprofile", "--norc", "-c", RUNNER], env=env, cwd=scratch, check=True, timeout=100)  # fmt: skip
+    subprocess.run([bash, "--noprofile", "--norc", "-c", RUNNER], env=env, cwd=scratch, check=True, timeout=600)  # fmt: skip
     return [set((out / str(n)).read_text().split()) for n in range(len(lines))]
 
 
 def count() -> int:
-    return int(os.environ.get("CRUX_FUZZ_LINES", "400"))
+    return int(os.environ.get("CRUX_FUZZ_LINES", "250"))
 
 
 def seed() -> int:
