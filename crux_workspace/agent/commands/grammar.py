@@ -192,6 +192,8 @@ class _Walk:
         if node.is_named:
             if node.type not in _LEAVES:
                 raise NotUnderstood(f"the construct {node.type}")
+            if node.type == "comment" and not self._is_comment(node, text):
+                raise NotUnderstood("a number sign inside a word")
             if node.type == "extglob_pattern" and not _PLAIN_PATTERN.fullmatch(text):
                 raise NotUnderstood("an extended pattern")
             if node.type == "string_content":
@@ -205,11 +207,16 @@ class _Walk:
         elif node.type not in _TOKENS:
             raise NotUnderstood(f"the operator {node.type}")
 
+    def _is_comment(self, node: Node, text: str) -> bool:
+        before = self.source[node.start_byte - 1 : node.start_byte] if node.start_byte else b"\n"
+        return before in (b" ", b"\t", b"\n", b";", b"&", b"|", b"(", b")") and "\n" not in text
+
     # -- what runs
 
     def _command(self, node: Node, depth: int) -> None:
         words: list[Word] = []
         assignments = 0
+        self._words_apart(node)
         end = node.start_byte
         for child in node.children:
             if b"\n" in self.source[end : child.start_byte]:
@@ -232,6 +239,7 @@ class _Walk:
     def _declaration_command(self, node: Node, depth: int) -> None:
         words = []
         end = node.start_byte
+        self._words_apart(node)
         for child in node.children:
             self.only_space(end, child.start_byte)
             end = child.end_byte
@@ -256,7 +264,19 @@ class _Walk:
         self._test_words(node.children[1:-1], words, depth)
         self.script.commands.append(SimpleCommand(tuple(words)))
 
+    def _for_statement(self, node: Node, depth: int) -> None:
+        self._words_apart(node)
+        self._children(node, depth)
+
+    def _words_apart(self, node: Node) -> None:
+        """Refuse words that touch: the grammar sees two where the shell sees one."""
+        for left, right in zip(node.children, node.children[1:], strict=False):
+            touch = left.end_byte == right.start_byte and left.is_named and right.is_named
+            if touch and not any(side.type.endswith("_redirect") for side in (left, right)):
+                raise NotUnderstood("words that touch")
+
     def _only_space_between(self, node: Node) -> None:
+        self._words_apart(node)
         for left, right in zip(node.children, node.children[1:], strict=False):
             self.only_space(left.end_byte, right.start_byte)
 

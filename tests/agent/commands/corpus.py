@@ -404,6 +404,9 @@ DENIED = [
 ]
 
 UNKNOWN = [
+    "ls`ls `#",
+    "ls$(ls)#x",
+    'ls""#',
     "ls <<E\n\\ #x;y$(make)\n(\nE\n",
     "\\\t>/dev/null",
     'ls "x <<-E\n\t`ls \\`make\\``"',
