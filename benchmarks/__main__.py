@@ -23,6 +23,7 @@ from rich.table import Table
 
 from benchmarks.floor import RawFloor
 from benchmarks.growth import Scale, measure_growth
+from benchmarks.postgres import measure_postgres
 from benchmarks.rows import ABSOLUTE, GROWTH, PAIRED
 from benchmarks.slices import filled, paired, url_of
 from crux_workspace import __version__
@@ -87,7 +88,7 @@ def show(rows: list[dict[str, object]]) -> None:
     for row in rows:
         if "ms" in row:
             over = row["ms"] > row["at_most_ms"]  # type: ignore[operator]
-            cells = [str(row["row"]), "", f"{row['ms']:.2f} ms", "", f"{row['at_most_ms']} ms"]
+            cells = [str(row["row"]), "", f"{row['ms']:.3f} ms", "", f"{row['at_most_ms']} ms"]
         elif "share" in row:
             over = row["share"] > row["at_most"]  # type: ignore[operator]
             cells = [str(row["row"]), "", f"{row['share']:.2%}", "", f"{row['at_most']:.0%}"]
@@ -112,11 +113,17 @@ def main() -> None:
         "--quick", action="store_true", help="three pairs and 2,000 files, to see that it runs"
     )
     parser.add_argument("--large", type=int, default=100_000, help="files of the large namespace")
+    parser.add_argument("--only", choices=("sqlite", "postgres"), help="leave the other rows out")
     parser.add_argument("--save", action="store_true", help="write benchmarks/results/<time>.json")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     given = parser.parse_args()
     scale = Scale.quick() if given.quick else Scale(files=given.large)
-    rows = asyncio.run(measure(3 if given.quick else 15, scale))
+    pairs = 3 if given.quick else 15
+    rows: list[dict[str, object]] = []
+    if given.only != "postgres":
+        rows += asyncio.run(measure(pairs, scale))
+    if given.only != "sqlite":
+        rows += asyncio.run(measure_postgres(pairs, scale.files))
     show(rows)
     described = machine()
     targets = [] if given.json is None else [given.json]

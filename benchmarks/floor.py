@@ -16,14 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["BODY", "RawFloor"]
+__all__ = ["BODY", "HEAD", "LOG", "RawFloor"]
 
 BODY = os.urandom(512).hex()
 _T = TypeVar("_T")
-_HEAD = json.dumps(
+HEAD = json.dumps(
     {"id": "f" * 32, "v": 3, "m": "text/markdown", "s": 1024, "h": "a" * 64, "c": "c" * 24}
 ).encode()
-_LOG = json.dumps(
+LOG = json.dumps(
     {"id": "c" * 24, "verb": "write", "changes": [{"t": "update", "p": "/workspace/a.md", "v": 3}]}
 ).encode()
 _SCHEMA = (
@@ -76,12 +76,12 @@ class RawFloor:
         self._connection.execute(_OLD, (key,)).fetchall()
         body = BODY.encode()
         puts = [
-            (key, number, _HEAD, body),
+            (key, number, HEAD, body),
             ("meta", number, b'{"seq":1}', None),
-            (f"log/{number:016d}", number, _LOG, None),
+            (f"log/{number:016d}", number, LOG, None),
         ]
         if overwrite:
-            puts.append((f"state/{number % 50}/{number:016d}", number, _HEAD, body))
+            puts.append((f"state/{number % 50}/{number:016d}", number, HEAD, body))
         self._connection.executemany(_UPSERT, puts)
 
     def _commit(self, numbers: Iterable[int], overwrite: bool) -> None:
@@ -137,7 +137,7 @@ class RawFloor:
 
     def hold(self, bodies: dict[str, str]) -> None:
         """Store heads with their bodies, as `searches` scans them."""
-        rows = [(f"head{path}", 1, _HEAD, body.encode()) for path, body in bodies.items()]
+        rows = [(f"head{path}", 1, HEAD, body.encode()) for path, body in bodies.items()]
         self._connection.execute("begin immediate")
         self._connection.executemany(_UPSERT, rows)
         self._connection.execute("commit")

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from benchmarks.floor import BODY, RawFloor
-from crux_workspace import Edit, Workspace
+from crux_workspace import Edit, Workspace, open_workspace
 
 __all__ = ["ABSOLUTE", "GROWTH", "PAIRED", "AbsoluteRow", "GrowthRow", "PairedRow"]
 
@@ -203,6 +203,24 @@ async def across_processes_p99(
     return statistics.quantiles(late, n=100)[98]
 
 
+async def memory_write(ws: Workspace, url: str, count: int = 2_000) -> float:
+    """Overwrite 50 files of 1 KiB in the memory store, one client, in ms."""
+    del ws, url
+    async with open_workspace("memory://") as memory:
+        for number in range(50):
+            await memory.write(f"/workspace/hot/f{number}.md", BODY)
+        return await overwrite(memory, count) * 1000
+
+
+async def memory_read(ws: Workspace, url: str, count: int = 5_000) -> float:
+    """Read 50 files of 1 KiB from the memory store, in ms."""
+    del ws, url
+    async with open_workspace("memory://") as memory:
+        for number in range(50):
+            await memory.write(f"/workspace/hot/f{number}.md", BODY)
+        return await read(memory, count) * 1000
+
+
 PAIRED = (
     PairedRow(
         "write 1 KiB", 1.3, lambda f: f.writes(150, overwrite=False), create, ("normal", "full")
@@ -244,4 +262,6 @@ GROWTH = (
 ABSOLUTE = (
     AbsoluteRow("event in another process, poll 50 ms, p99", 70.0, across_processes_p99),
     AbsoluteRow("write and its event in the same process, p99", 10.0, delivery_p99),
+    AbsoluteRow("memory store: write 1 KiB", 0.040, memory_write),
+    AbsoluteRow("memory store: read 1 KiB", 0.015, memory_read),
 )

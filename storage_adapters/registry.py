@@ -28,7 +28,11 @@ RecordsBackend = Callable[..., Awaitable[OpenedRecords]]
 AssetsBackend = Callable[[str], Awaitable[AssetStore]]
 """Entry point of ``crux_workspace.assets``: called with the URL."""
 
-_MIGRATIONS = {"sqlite": "storage_adapters.sql:migrate"}
+_MIGRATIONS = {
+    "sqlite": "storage_adapters.sql:migrate",
+    "postgresql": "storage_adapters.sql.postgres:migrate",
+    "postgres": "storage_adapters.sql.postgres:migrate",
+}
 """Who brings a store's schema up to date, by scheme; other stores have none."""
 
 _RECORDS = "crux_workspace.storage"
@@ -37,11 +41,20 @@ _ASSETS = "crux_workspace.assets"
 _BUNDLED = {
     _RECORDS: {
         "sqlite": "storage_adapters.sql:sqlite_backend",
+        "postgresql": "storage_adapters.sql.postgres:postgres_backend",
+        "postgres": "storage_adapters.sql.postgres:postgres_backend",
         "memory": "storage_adapters.registry:memory_backend",
     },
     _ASSETS: {
         "file": "storage_adapters.local_files:file_backend",
+        "postgresql": "storage_adapters.sql.postgres:postgres_assets_backend",
+        "postgres": "storage_adapters.sql.postgres:postgres_assets_backend",
         "memory": "storage_adapters.registry:memory_assets_backend",
+        "s3": "storage_adapters.s3:s3_backend",
+        "obstore+s3": "storage_adapters.object_stores:obstore_backend",
+        "obstore+file": "storage_adapters.object_stores:obstore_backend",
+        "gs": "storage_adapters.object_stores:obstore_backend",
+        "az": "storage_adapters.object_stores:obstore_backend",
     },
 }
 
@@ -74,7 +87,8 @@ def open_storage(url: str, assets: str | None = None, *, create: bool = True) ->
     Args:
         url: Where the records live: ``memory://``, ``sqlite:///relative.db``, ``sqlite:////absolute.db``, with
             ``?durability=full|normal`` for SQLite.
-        assets: Where the assets live: ``file:///folder`` or ``memory://``. By default beside the records: for SQLite in a folder
+        assets: Where the assets live: ``file:///folder``, ``s3://bucket/prefix?endpoint_url=…``, ``gs://bucket/prefix``,
+            ``az://container/prefix`` or ``memory://``. By default beside the records: for SQLite in a folder
             named like the file with ``.assets`` behind it, created when the first asset is put.
         create: False refuses to create a database that is not there.
 
@@ -129,13 +143,26 @@ class StorageOpening:
             _backend(_ASSETS, self._assets)
         opened = await records_backend(self._url, create=self._create)
         try:
-            assets_url = self._assets or opened.assets_url
-            assets = await _open_assets(assets_url) if assets_url is not None else None
+            assets = await self._open_assets(opened)
         except BaseException:
             await opened.records.aclose()
+            if opened.assets is not None:
+                await opened.assets.aclose()
             raise
         owned = (opened.records,) if assets is None else (opened.records, assets)
         return Storage(opened.records, assets, owned=owned)
+
+    async def _open_assets(self, opened: OpenedRecords) -> AssetStore | None:
+        if self._assets is None and opened.assets is not None:
+            return opened.assets
+        url = self._assets or opened.assets_url
+        if url is None:
+            return None
+        backend: AssetsBackend = _backend(_ASSETS, url)
+        assets = await backend(url)
+        if opened.assets is not None:
+            await opened.assets.aclose()
+        return assets
 
 
 async def memory_backend(url: str, *, create: bool = True) -> OpenedRecords:
@@ -148,11 +175,6 @@ async def memory_assets_backend(url: str) -> AssetStore:
     """Open the assets of ``memory://``: fresh ones, gone with the object."""
     _require_bare(url)
     return MemoryAssetStore()
-
-
-async def _open_assets(url: str) -> AssetStore:
-    backend: AssetsBackend = _backend(_ASSETS, url)
-    return await backend(url)
 
 
 def _discovered(group: str) -> dict[str, EntryPoint]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from crux_workspace.testing import FixedClock
 if TYPE_CHECKING:
     from crux_workspace import Workspace
     from crux_workspace.storage import Storage
+    from tests.support.postgres import PostgresServer
 
 _CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 for _name, _examples, _steps in (("dev", 10, 25), ("ci", 15, 30), ("nightly", 1_000, 60)):
@@ -48,14 +49,57 @@ def clock() -> FixedClock:
     return FixedClock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this test process, with a migrated database `crux`."""
+    from tests.support.postgres import serving
+
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+async def postgres_url(postgres_server: PostgresServer) -> str:
+    """The URL of a migrated database that holds nothing."""
+    from tests.support.postgres import empty
+
+    await empty(postgres_server)
+    return postgres_server.url()
+
+
+BUNDLED = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+ON_DEMAND = ["journaled", "s3"] if os.environ.get("CRUX_STORES") == "all" else []
+"""See tests/support/stages.py."""
+
+
+@pytest.fixture(params=BUNDLED)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store, of each bundled kind in turn."""
+    if request.param == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        server.empty()
+        return server.url(pool_size=4)
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/work.db"
+
+
+@pytest.fixture(params=[*BUNDLED, *ON_DEMAND])
 async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
     """An empty storage, of each bundled kind in turn."""
     from crux_workspace.storage import memory_storage
     from storage_adapters import open_storage
+    from tests.support.adapted import journaled_storage, s3_storage
+    from tests.support.postgres import empty
 
     if request.param == "memory":
         opened = memory_storage()
+    elif request.param == "journaled":
+        opened = journaled_storage()
+    elif request.param == "s3":
+        opened = await s3_storage()
+    elif request.param == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        await empty(server)
+        opened = await open_storage(server.url(pool_size=4))
     else:
         opened = await open_storage(f"sqlite:///{tmp_path}/work.db?durability=normal")
     yield opened

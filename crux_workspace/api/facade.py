@@ -299,6 +299,8 @@ class Workspace(VersionMethods, WatchMethods):
     async def gc(self, dry_run: bool = True, *, namespace: str | None = None) -> GcReport:
         """Collect what nothing needs any more: expired files, surplus versions, released and orphaned assets, old log entries.
 
+        What killed processes left of their uploads goes too.
+
         Args:
             dry_run: Only count.
             namespace: Use this namespace instead of the workspace's own.

@@ -151,7 +151,7 @@ class ReadMethods:
         r"""Read a file, or a window of its text.
 
         A window never splits a character: `offset` and the end move back to a character's start. A JSON value is never cut; a line
-        window of it is text in its pretty form.
+        window of it is text in its pretty form. Of a large text the window is read, not the whole: memory grows with the window.
 
         Args:
             path: A file.
@@ -348,7 +348,8 @@ class ReadMethods:
             namespace: Use this namespace instead of the workspace's own.
 
         Yields:
-            Chunks. A whole asset is checked against its hash; a mismatch raises after its last chunk.
+            Chunks. Whatever part of the content is covered from its first byte to its last is checked against its hash; a mismatch
+                raises behind its last chunk.
 
         Raises:
             PathNotFoundError: There is no such file (``FILE_NOT_FOUND``).
@@ -477,7 +478,8 @@ class ReadMethods:
         """Search text and JSON line by line.
 
         Every match is an entry; matches within a line do not overlap. Expressions run in linear time, and the event loop is never
-        held for long.
+        held for long. Large texts are searched as they are read, in memory that grows with neither them nor their lines; binary
+        content is passed over unread. When the call is cancelled the search stops.
 
         Args:
             query: Text to find, or with `regex` an expression in RE2's syntax.
@@ -492,7 +494,9 @@ class ReadMethods:
             Matches by path, line and column; `truncated` when some were left out.
 
         Raises:
-            InvalidInputError: An empty query or a bad expression (``INVALID_ARGUMENT``, ``INVALID_REGEX``).
+            InvalidInputError: An empty query, or an expression that is bad or unfolds to more than 750 steps
+                (``INVALID_ARGUMENT``, ``INVALID_REGEX``).
+            StorageError: The bytes of a text are gone or damaged (``ASSET_MISSING``, ``RECORD_CORRUPT``).
             AccessDeniedError: The path is outside all mounts (``OUTSIDE_MOUNTS``).
 
         Cost:

@@ -12,7 +12,7 @@ from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit
 from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.paths import check_namespace, normalise_directory_hint, normalise_file
-from crux_workspace.operations import purging, relocating, writing
+from crux_workspace.operations import editing, purging, relocating, writing
 from crux_workspace.operations.relocating import Places
 from crux_workspace.operations.space import IfVersion, Options, Space
 
@@ -138,7 +138,7 @@ class WriteMethods(ReadMethods):
         """
 
         def call(space: Space) -> Awaitable[WorkspaceFile]:
-            return writing.edit(
+            return editing.edit(
                 space,
                 writable_file(space, path),
                 _edits(find, replace, occurrence, replace_all, edits),
@@ -160,7 +160,9 @@ class WriteMethods(ReadMethods):
     ) -> WorkspaceFile:
         r"""Add text at the end of a text file, or create it.
 
-        Appends of several callers all land or raise; none is lost.
+        Appends of several callers all land or raise; none is lost. What is in the asset store already stays there: only `text` is
+        stored, as one more part of the content. The first append of a process to such a text reads it once, a chunk at a time, for
+        its hash.
 
         Args:
             path: A text file.
@@ -177,6 +179,8 @@ class WriteMethods(ReadMethods):
             InvalidInputError: The file holds JSON, or `text` is none (``INVALID_CONTENT``).
             BinaryContentError: The content is binary (``BINARY_CONTENT``).
             ConflictError: The head is not the expected one (``VERSION_CONFLICT``).
+            LimitExceededError: The file or the namespace would be too large (``FILE_TOO_LARGE``, ``QUOTA_EXCEEDED``).
+            StorageError: The bytes are gone or damaged (``ASSET_MISSING``, ``RECORD_CORRUPT``).
 
         Cost:
             1 read, 1 commit
@@ -187,7 +191,7 @@ class WriteMethods(ReadMethods):
         """
 
         def call(space: Space) -> Awaitable[WorkspaceFile]:
-            return writing.append(
+            return editing.append(
                 space,
                 writable_file(space, path),
                 text,
@@ -410,7 +414,7 @@ class WriteMethods(ReadMethods):
         """Make a new file, or a new version of the destination, of what a file holds; of a directory all of it.
 
         One commit. Attributes are carried; a published file's copy is pinned at its own version. Nothing is shared with another
-        namespace.
+        namespace: it gets the bytes again, of the source as it was at one commit, assets a chunk at a time.
 
         Args:
             src: A file or a directory.

@@ -24,6 +24,7 @@ from crux_workspace.cli.commands import (  # noqa: F401
     importing,
     exporting,
     keeping,
+    certifying,
     permitting,
 )
 # isort: on

@@ -21,7 +21,7 @@ from crux_workspace.errors import InvalidInputError, StorageError
 if TYPE_CHECKING:
     from crux_workspace import Workspace, WorkspaceView
 
-__all__ = ["Session", "database_file", "require_default_database", "shown_url"]
+__all__ = ["Session", "database_file", "load", "require_default_database", "shown_url"]
 
 
 class Session:
@@ -78,7 +78,7 @@ class Session:
     async def _from_app(self, spec: str) -> Workspace:
         from crux_workspace import Workspace
 
-        made = _load(spec)
+        made = load(spec, "--app")
         if not isinstance(made, Workspace) and callable(made):
             made = made()
         if inspect.isawaitable(made):
@@ -119,10 +119,15 @@ def require_default_database() -> None:
         )
 
 
-def _load(spec: str) -> Any:  # noqa: ANN401 - whatever the module defines
+def load(spec: str, hint: str) -> Any:  # noqa: ANN401 - whatever the module defines
+    """Return what ``MODULE:ATTR`` names; the current folder is searched first.
+
+    Raises:
+        typer.BadParameter: There is no such thing; the message names the parameter by `hint`.
+    """
     module_name, _, attribute = spec.partition(":")
     if not module_name or not attribute:
-        raise typer.BadParameter(f"{spec!r} is not MODULE:ATTR.", param_hint="--app")
+        raise typer.BadParameter(f"{spec!r} is not MODULE:ATTR.", param_hint=hint)
     here = os.getcwd()  # noqa: PTH109 - a string for sys.path
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -131,13 +136,11 @@ def _load(spec: str) -> Any:  # noqa: ANN401 - whatever the module defines
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
-        raise typer.BadParameter(
-            f"there is no module {module_name!r}.", param_hint="--app"
-        ) from None
+        raise typer.BadParameter(f"there is no module {module_name!r}.", param_hint=hint) from None
     for name in attribute.split("."):
         if not hasattr(found, name):
             raise typer.BadParameter(
-                f"{module_name} has no attribute {attribute!r}.", param_hint="--app"
+                f"{module_name} has no attribute {attribute!r}.", param_hint=hint
             )
         found = getattr(found, name)
     return found

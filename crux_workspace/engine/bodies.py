@@ -28,7 +28,7 @@ async def readable(reader: Reader, state: PastState) -> PastState | None:
         StorageError: The body, or one that it is the difference from, is damaged or missing (``RECORD_CORRUPT``).
     """
     for _ in range(_TRIES):
-        if state.state.enc is None:
+        if state.state.enc is None or not state.state.is_inline:
             return state if state.body is None else _checked(state, state.body)
         chain = await _chain(reader, state)
         if chain is not None:
@@ -70,7 +70,7 @@ async def _chain(reader: Reader, state: PastState) -> list[PastState] | None:
 
 def _decoded(state: PastState, chain: list[PastState]) -> PastState:
     bodies = [link.body for link in chain if link.body is not None]
-    if len(bodies) != len(chain) or any(link.state.asset is not None for link in chain):
+    if len(bodies) != len(chain) or any(not link.state.is_inline for link in chain):
         raise _damaged(state, "a body that it needs is missing")
     sizes = [link.state.size for link in chain]
     is_raw = chain[0].state.enc is None

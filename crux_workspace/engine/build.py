@@ -176,7 +176,7 @@ class _Builder:
         """Write a head again with nothing changed but where collection starts."""
         head = before.settled()
         head.first = first
-        body = Take(head_key(before.path)) if head.asset is None else None
+        body = Take(head_key(before.path)) if head.is_inline else None
         self.put(head_key(before.path), encode(head), body)
 
     def purge(self, delta: FileDelta) -> None:
@@ -209,7 +209,7 @@ class _Builder:
             if not state.state.partial:
                 self.counts["versions"] -= 1
                 self.counts["history_bytes"] -= state.state.size
-                self.release(state.state.asset)
+                self.release(state.state.refs)
 
     def end(self, before: Entry, delta: FileDelta, *, keep: bool) -> None:
         """End what the change ends: the state, and, when the file leaves its path, the binding."""
@@ -223,7 +223,7 @@ class _Builder:
             self.end_state(before, partial=False)
         else:
             self.counts["versions"] -= 1
-            self.release(before.head.asset)
+            self.release(before.head.refs)
         self.counts["live_bytes"] -= before.head.size
         self.counts["live_files"] -= 1
         if after is None or after.path != before.path:
@@ -235,7 +235,7 @@ class _Builder:
 
     def end_state(self, before: Entry, *, partial: bool) -> None:
         state = before.ended(partial=partial)
-        inline = not partial and before.head.asset is None
+        inline = not partial and before.head.is_inline
         body = Take(head_key(before.path)) if inline else None
         self.put(state_key(before.file_id, before.version, before.changed), encode(state), body)
         if inline and is_turn(before):
@@ -252,7 +252,6 @@ class _Builder:
         self.counts["versions"] += 1
         self.counts["history_bytes"] += content.size
         self.share(content)
-        self.uploaded(content.uploaded_at)
         self.built.versions.append(
             AppendedVersion(frozen.draft.path, frozen.version, frozen.draft.operation)
         )
@@ -284,13 +283,12 @@ class _Builder:
         content = after.content
         if content is None:
             assert before is not None
-            inline = before.head.asset is None
+            inline = before.head.is_inline
             body: bytes | Take | None = Take(head_key(before.path)) if inline else None
         else:
             body = content.body
             self.counts["versions"] += 1
             self.share(content)
-            self.uploaded(content.uploaded_at)
             self.built.versions.append(AppendedVersion(after.path, head.version, after.operation))
         self.put(head_key(after.path), encode(head), body)
         self.counts["live_bytes"] += head.size
@@ -362,27 +360,27 @@ class _Builder:
 
     # -- assets
 
-    def uploaded(self, at: int | None) -> None:
-        if at is not None:
-            oldest = self.batch.oldest_upload_at
-            self.batch.oldest_upload_at = at if oldest is None else min(oldest, at)
-
     def share(self, content: NewContent) -> None:
-        """Count the reference of a new version to its asset."""
-        ref = content.asset
-        if ref is None:
+        """Count the references of a new version to its assets."""
+        if content.body is not None:
             return
-        if content.uploaded_at is not None:
+        own = {upload.ref: upload for upload in content.uploads}
+        for ref in content.refs:
+            upload = own.get(ref)
+            if upload is None:
+                self.shared[ref] = self.shared.get(ref, 0) + 1
+                continue
+            oldest = self.batch.oldest_upload_at
+            self.batch.oldest_upload_at = upload.at if oldest is None else min(oldest, upload.at)
             count = self.fresh.setdefault(
-                ref, AssetCount(count=0, size=content.size, uri=content.uri)
+                ref,
+                AssetCount(count=0, size=upload.size, uri=upload.uri, sha256=upload.sha256),
             )
             count.count += 1
             self.put(asset_key(ref), encode(count))
-        else:
-            self.shared[ref] = self.shared.get(ref, 0) + 1
 
-    def release(self, ref: str | None) -> None:
-        if ref is not None:
+    def release(self, refs: tuple[str, ...]) -> None:
+        for ref in refs:
             self.shared[ref] = self.shared.get(ref, 0) - 1
 
     async def references(self) -> None:
@@ -492,7 +490,8 @@ def new_head(
     if content is not None:
         head.kind, head.size, head.lines = content.kind, content.size, content.lines
         head.sha256, head.preview = content.sha256, content.preview
-        head.asset, head.uri = content.asset, content.uri
+        if content.body is None:
+            content.place(head)
         head.due = due
     if before is not None:
         head.created_at = before.created_at
@@ -511,6 +510,7 @@ def _keep_version(head: Head, before: Entry, after: Draft) -> None:
     head.kind, head.size, head.lines = old.kind, old.size, old.lines
     head.sha256, head.preview = old.sha256, old.preview
     head.asset, head.uri, head.enc = old.asset, old.uri, old.enc
+    head.parts, head.line_index = old.parts, old.line_index
     head.due, head.filed = old.due, old.filed
     head.version_sequence = before.version_sequence
     head.version_commit = before.version_commit

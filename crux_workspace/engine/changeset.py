@@ -6,12 +6,23 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from crux_workspace.engine.codec import State
+from crux_workspace.engine.codec import IN_PARTS, Attributes, LineIndex, Part, State
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
 from crux_workspace.model.files import Status
 from crux_workspace.storage.records import Put
 
-__all__ = ["Changeset", "Draft", "FileDelta", "FrozenVersion", "NewContent"]
+__all__ = ["Changeset", "Draft", "FileDelta", "FrozenVersion", "NewContent", "Upload"]
+
+
+class Upload(Struct, frozen=True):
+    """An asset that was stored for a version to be appended."""
+
+    ref: str
+    size: int
+    sha256: str
+    uri: str | None
+    at: int
+    """When storing it began, ms."""
 
 
 class NewContent(Struct, kw_only=True):
@@ -25,9 +36,41 @@ class NewContent(Struct, kw_only=True):
     body: bytes | None = None
     """Inline bytes; None for an asset."""
     asset: str | None = None
+    parts: tuple[Part, ...] = ()
+    """The assets, when there are several."""
+    line_index: LineIndex | None = None
     uri: str | None = None
-    uploaded_at: int | None = None
-    """Time of this commit's own upload; None when the asset is shared with an earlier version."""
+    uploads: tuple[Upload, ...] = ()
+    """This commit's own uploads; the other assets are shared with earlier versions."""
+
+    @classmethod
+    def again(cls, of: Attributes, body: bytes | None) -> NewContent:
+        """Start from the content of a version that is there: inline bytes again, assets shared."""
+        return cls(
+            kind=of.kind,
+            size=of.size,
+            sha256=of.sha256,
+            lines=of.lines,
+            preview=of.preview,
+            body=body,
+            asset=of.asset,
+            parts=of.parts,
+            line_index=of.line_index,
+            uri=of.uri,
+        )
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """Refs of the assets that hold the content, in order; none of inline content."""
+        if self.parts:
+            return tuple(part.ref for part in self.parts)
+        return () if self.asset is None else (self.asset,)
+
+    def place(self, of: Attributes) -> None:
+        """Say in a version's attributes where its content is."""
+        of.asset, of.parts, of.uri = self.asset, self.parts, self.uri
+        of.line_index = self.line_index
+        of.enc = IN_PARTS if self.parts else None
 
 
 class Draft(Struct, kw_only=True):
@@ -76,14 +119,12 @@ class FrozenVersion(Struct):
     def state(self, commit_id: str, created_at: int | None) -> State:
         """Make the ended state of the version; it starts and ends with the transaction's commit."""
         draft, content = self.draft, self.content
-        return State(
+        state = State(
             kind=content.kind,
             mime_type=draft.mime_type,
             size=content.size,
             lines=content.lines,
             sha256=content.sha256,
-            asset=content.asset,
-            uri=content.uri,
             preview=content.preview,
             metadata=draft.metadata,
             operation=draft.operation,
@@ -95,6 +136,8 @@ class FrozenVersion(Struct):
             version_commit=commit_id,
             created_at=created_at,
         )
+        content.place(state)
+        return state
 
 
 class FileDelta(Struct, kw_only=True):

@@ -14,6 +14,7 @@ from crux_workspace.engine.compression import DIFFERENCE, WHOLE
 from crux_workspace.errors import ErrorCode, StorageError
 
 __all__ = [
+    "IN_PARTS",
     "KIND_NAMES",
     "ArtifactRecord",
     "AssetCount",
@@ -23,7 +24,9 @@ __all__ = [
     "Gone",
     "Head",
     "Job",
+    "LineIndex",
     "Op",
+    "Part",
     "State",
     "Trash",
     "Was",
@@ -38,6 +41,26 @@ KIND_NAMES: dict[str, Literal["text", "json", "binary"]] = {
 }
 
 
+IN_PARTS = "p"
+"""Value of `enc` that says: the content is in several assets, one behind the other."""
+
+
+class Part(msgspec.Struct, array_like=True, frozen=True):
+    """One of the assets that hold a content in parts."""
+
+    ref: str
+    size: int
+    sha256: str
+    """Hash of the part's own bytes."""
+
+
+class LineIndex(msgspec.Struct, array_like=True, frozen=True):
+    """Where lines are in a large text: how many line ends lie before each multiple of `step` bytes."""
+
+    step: int
+    marks: tuple[int, ...]
+
+
 class Attributes(msgspec.Struct, omit_defaults=True, kw_only=True):
     """What a version and its file carry besides bytes; shared by heads and ended states."""
 
@@ -47,10 +70,13 @@ class Attributes(msgspec.Struct, omit_defaults=True, kw_only=True):
     lines: int = msgspec.field(name="l", default=0)
     sha256: str = msgspec.field(name="h", default="")
     asset: str | None = msgspec.field(name="a", default=None)
-    """Asset ref; None says that the content is the record's body."""
+    """Asset ref; None says that the content is the record's body, or in `parts`."""
+    parts: tuple[Part, ...] = msgspec.field(name="ps", default=())
+    """The assets of a content in parts, in order."""
+    line_index: LineIndex | None = msgspec.field(name="li", default=None)
     uri: str | None = msgspec.field(name="u", default=None)
     enc: str | None = msgspec.field(name="e", default=None)
-    """How the body is written; None is raw, only states have another, anything unknown is refused."""
+    """How the content is written; None is raw, `IN_PARTS` in parts, only states have another, anything unknown is refused."""
     preview: str | None = msgspec.field(name="p", default=None)
     metadata: dict[str, Any] | None = msgspec.field(name="md", default=None)
     operation: str = msgspec.field(name="op", default="write")
@@ -67,6 +93,24 @@ class Attributes(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Id of the commit that appended the version; None in a head says: the last commit's."""
     version_at: int | None = msgspec.field(name="vt", default=None)
     """Stamp in a head and in a tombstone, written out in every other state."""
+
+    @property
+    def is_inline(self) -> bool:
+        """Tell whether the content is the record's body."""
+        return self.asset is None and not self.parts
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """Refs of the assets that hold the content, in order; none of inline content."""
+        if self.parts:
+            return tuple(part.ref for part in self.parts)
+        return () if self.asset is None else (self.asset,)
+
+    def pieces(self) -> tuple[Part, ...]:
+        """Return the assets that hold the content as parts: a single asset is one part."""
+        if self.asset is None:
+            return self.parts
+        return (Part(self.asset, self.size, self.sha256),)
 
 
 class Head(Attributes, kw_only=True):
@@ -168,6 +212,8 @@ class AssetCount(msgspec.Struct, omit_defaults=True, kw_only=True):
     count: int = msgspec.field(name="n")
     size: int = msgspec.field(name="s", default=0)
     uri: str | None = msgspec.field(name="u", default=None)
+    sha256: str | None = msgspec.field(name="h", default=None)
+    """Hash of its bytes; None where an older version counted it first."""
 
 
 class Trash(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -257,6 +303,8 @@ def decode(kind: type[_T], value: bytes) -> _T:
 
 
 def _check_encoding(value: Attributes) -> None:
+    if value.enc == IN_PARTS and value.parts:
+        return
     if isinstance(value, State) and value.enc in (WHOLE, DIFFERENCE):
         if (value.base is not None) == (value.enc == DIFFERENCE):
             return

@@ -14,50 +14,46 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from crux_workspace.engine.changeset import NewContent
+from crux_workspace.engine.changeset import NewContent, Upload
 from crux_workspace.engine.codec import Attributes
+from crux_workspace.engine.measuring import (
+    Measure,
+    Running,
+    check_file_size,
+    preview_of,
+    remember,
+)
+from crux_workspace.engine.parts import asset_store, corrupt, load_parts, stream_parts
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.errors import (
     ErrorCode,
     InvalidInputError,
     LimitExceededError,
-    StateError,
-    StorageError,
     WorkspaceError,
 )
 from crux_workspace.model.jsontext import dump_compact, load, pretty
 from crux_workspace.model.lines import count_lines
-from crux_workspace.storage.assets import (
-    AssetNotFound,
-    AssetStore,
-    AssetTooLarge,
-    PutOptions,
-    StoredAsset,
-)
+from crux_workspace.storage.assets import AssetTooLarge, PutOptions
 from crux_workspace.storage.failures import unavailable
 
 __all__ = [
-    "PREVIEW_CHARACTERS",
     "Prepared",
     "asset_prefix",
-    "check_file_size",
     "content_value",
-    "corrupt",
     "discard",
     "inline_text",
     "json_of",
     "load_text",
     "off_loop",
-    "open_asset",
     "prepare",
     "prepare_text",
+    "put_asset",
     "stored",
     "stream_bytes",
     "text_of",
     "utf8",
 ]
 
-PREVIEW_CHARACTERS = 240
 _CHUNK = 1 << 18
 _OFF_LOOP_BYTES = 1 << 20
 _PARTS_ON_LOOP = 2_000
@@ -83,22 +79,6 @@ def asset_prefix(workspace_id: str, namespace: str) -> str:
 def _segment(part: str) -> str:
     encoded = quote(part, safe="").replace(".", "%2E").replace("~", "%7E")
     return encoded if len(encoded) <= 200 else "~" + hashlib.sha256(part.encode()).hexdigest()
-
-
-def preview_of(text: str) -> str:
-    """Cut text to a preview."""
-    return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 3] + "..."
-
-
-def check_file_size(ports: EnginePorts, path: str, size: int) -> None:
-    """Refuse a file above `max_file_bytes` (``FILE_TOO_LARGE``)."""
-    limit = ports.limits.max_file_bytes
-    if limit is not None and size > limit:
-        raise LimitExceededError(
-            f"{path} would have {size} bytes, max_file_bytes is {limit}.",
-            code=ErrorCode.FILE_TOO_LARGE,
-            details={"path": path, "size": size, "limit": limit, "used": None},
-        )
 
 
 def utf8(path: str, text: str) -> bytes:
@@ -175,15 +155,20 @@ async def prepare_text(ports: EnginePorts, path: str, text: str, *, mime_type: s
     """Analyse text and upload it where it is too large to stay inline."""
     text = str.__str__(text)
     large = len(text) >= _OFF_LOOP_BYTES
-    content = await asyncio.to_thread(_analysed, path, text) if large else _analysed(path, text)
+    most = ports.content.inline_text_below_bytes
+    if large:
+        content = await asyncio.to_thread(_analysed, path, text, most)
+    else:
+        content = _analysed(path, text, most)
     assert content.body is not None
     if not _stays_inline(ports, path, content):
         await _upload(ports, path, content, content.body, mime_type)
     return Prepared(content)
 
 
-def _analysed(path: str, text: str) -> NewContent:
-    return inline_text(text, utf8(path, text))
+def _analysed(path: str, text: str, most_inline: int) -> NewContent:
+    data = utf8(path, text)
+    return (inline_text if len(data) <= most_inline else _large_text)(text, data)
 
 
 def inline_text(text: str, data: bytes) -> NewContent:
@@ -195,6 +180,23 @@ def inline_text(text: str, data: bytes) -> NewContent:
         lines=count_lines(text),
         preview=preview_of(text),
         body=data,
+    )
+
+
+def _large_text(text: str, data: bytes) -> NewContent:
+    """Describe text that goes to the asset store, and remember its state for appends."""
+    running = Running()
+    running.add(data)
+    digest = running.hash.hexdigest()
+    remember((digest,), running)
+    return NewContent(
+        kind="t",
+        size=len(data),
+        sha256=digest,
+        lines=running.lines,
+        preview=preview_of(text),
+        body=data,
+        line_index=running.index(),
     )
 
 
@@ -262,53 +264,6 @@ def _as_bytes(path: str, chunk: object) -> bytes:
     )
 
 
-class _Measure:
-    """Runs along a stream: size, hash, and for text its validity, lines and first characters."""
-
-    def __init__(self, ports: EnginePorts, path: str, *, text: bool) -> None:
-        self.ports = ports
-        self.path = path
-        self.size = 0
-        self.hash = hashlib.sha256()
-        self.decoder = codecs.getincrementaldecoder("utf-8")() if text else None
-        self.newlines = 0
-        self.last = b""
-        self.start = ""
-
-    def add(self, chunk: bytes) -> None:
-        self.size += len(chunk)
-        check_file_size(self.ports, self.path, self.size)
-        self.hash.update(chunk)
-        if self.decoder is not None and chunk:
-            self.newlines += chunk.count(b"\n")
-            self.last = chunk[-1:]
-            self.decode(chunk)
-
-    def decode(self, chunk: bytes, *, final: bool = False) -> None:
-        assert self.decoder is not None
-        try:
-            text = self.decoder.decode(chunk, final)
-        except UnicodeDecodeError:
-            raise InvalidInputError(
-                f"The stream for {self.path} is not UTF-8; leave encoding out to store it as binary.",
-                code=ErrorCode.INVALID_CONTENT,
-                details={"path": self.path},
-            ) from None
-        if len(self.start) <= PREVIEW_CHARACTERS:
-            self.start += text[: PREVIEW_CHARACTERS + 1]
-
-    def content(self) -> NewContent:
-        if self.decoder is None:
-            return NewContent(kind="b", size=self.size, sha256=self.hash.hexdigest())
-        return NewContent(
-            kind="t",
-            size=self.size,
-            sha256=self.hash.hexdigest(),
-            lines=self.newlines + (self.size > 0 and self.last != b"\n"),
-            preview=preview_of(self.start),
-        )
-
-
 async def _stream(
     ports: EnginePorts,
     path: str,
@@ -317,11 +272,11 @@ async def _stream(
     encoding: str | None,
 ) -> Prepared:
     """Store a stream in constant memory; text that turns out small stays inline."""
-    measure = _Measure(ports, path, text=encoding is not None)
+    measure = Measure(ports, path, text=encoding is not None)
     head = bytearray()
     small = ports.content.inline_text_below_bytes
     async for chunk in chunks:
-        measure.add(chunk)
+        await _measured(measure, chunk)
         head += chunk
         if encoding is None or len(head) > small:
             break
@@ -337,63 +292,61 @@ async def _stream(
         yield bytes(head)
         try:
             async for chunk in chunks:
-                measure.add(chunk)
+                await _measured(measure, chunk)
                 yield chunk
-            if measure.decoder is not None:
-                measure.decode(b"", final=True)
+            measure.finish()
         except Exception as error:
             broken.append(error)
             raise
 
-    started = ports.clock()
     try:
-        asset = await _put(ports, path, measured(), mime_type)
+        upload = await put_asset(ports, path, measured(), mime_type)
     except Exception:
         if broken:
             raise broken[0] from None  # the caller's own stream failed, not the store
         raise
     content = measure.content()
-    _placed_in(content, asset, started)
+    _placed_in(content, upload)
     return Prepared(content)
+
+
+async def _measured(measure: Measure, chunk: bytes) -> None:
+    """Measure a chunk, which may be as large as its giver likes."""
+    await off_loop(len(chunk), lambda: measure.add(chunk))
 
 
 # -- assets
 
 
-def _assets(ports: EnginePorts, path: str) -> AssetStore:
-    if ports.assets is None:
-        raise StateError(
-            f"{path} needs an asset store (binary content, or text above "
-            f"{ports.content.inline_text_below_bytes} bytes), and this workspace has none.",
-            code=ErrorCode.ASSET_STORE_REQUIRED,
-            details={"path": path},
-            hint="Open the storage with an assets URL, or pass storage(records=..., assets=...).",
-        )
-    return ports.assets
-
-
 async def _upload(
     ports: EnginePorts, path: str, content: NewContent, data: bytes, mime_type: str
 ) -> None:
-    started = ports.clock()
-    _placed_in(content, await _put(ports, path, data, mime_type), started)
+    _placed_in(content, await put_asset(ports, path, data, mime_type))
 
 
-def _placed_in(content: NewContent, asset: StoredAsset, started: int) -> None:
+def _placed_in(content: NewContent, upload: Upload) -> None:
     content.body = None
-    content.asset, content.uri = asset.ref, asset.uri
-    content.uploaded_at = min(started, asset.created_at)
+    content.asset, content.uri = upload.ref, upload.uri
+    content.uploads = (upload,)
 
 
-async def _put(
+async def put_asset(
     ports: EnginePorts, path: str, data: bytes | AsyncIterator[bytes], mime_type: str
-) -> StoredAsset:
-    assets = _assets(ports, path)
+) -> Upload:
+    """Store bytes under a key of their own.
+
+    Raises:
+        LimitExceededError: They pass `max_file_bytes` (``FILE_TOO_LARGE``).
+        StateError: There is no asset store (``ASSET_STORE_REQUIRED``).
+        StorageError: The store failed (``STORE_UNAVAILABLE``).
+    """
+    assets = asset_store(ports, path)
     key = asset_prefix(ports.workspace_id, ports.namespace) + ports.ids()
     limit = ports.limits.max_file_bytes
     options = PutOptions(key=key, mime_type=mime_type, max_bytes=limit)
+    started = ports.clock()
     try:
-        return await assets.put(data, options)
+        asset = await assets.put(data, options)
     except AssetTooLarge as large:
         raise LimitExceededError(
             f"{path} is larger than {large.limit} bytes, the most that may be stored; store less.",
@@ -404,15 +357,16 @@ async def _put(
         raise
     except Exception as error:
         raise unavailable("asset store", error) from error
+    at = min(started, asset.created_at)
+    return Upload(asset.ref, asset.size, asset.sha256, asset.uri, at)
 
 
-async def discard(ports: EnginePorts, content: NewContent | None) -> None:
-    """Delete an upload that nothing refers to; a failure leaves it to the orphan sweep."""
-    if content is None or content.uploaded_at is None or ports.assets is None:
-        return
-    assert content.asset is not None
-    with contextlib.suppress(Exception):  # gc deletes what stays behind
-        await ports.assets.delete(content.asset)
+async def discard(ports: EnginePorts, *uploads: Upload) -> None:
+    """Delete uploads; a failure leaves them to the orphan sweep."""
+    for upload in uploads:
+        if ports.assets is not None:
+            with contextlib.suppress(Exception):  # gc deletes what stays behind
+                await ports.assets.delete(upload.ref)
 
 
 # -- back
@@ -424,45 +378,11 @@ async def stored(ports: EnginePorts, path: str, of: Attributes, body: bytes | No
     Raises:
         StorageError: The asset is gone (``ASSET_MISSING``), or the bytes are not those that were written (``RECORD_CORRUPT``).
     """
-    if of.asset is None:
-        if body is None:
-            raise corrupt(path, "its content is missing")
-        return body
-    data = await open_asset(ports, of.asset, path)
-    digest = await off_loop(len(data), lambda: hashlib.sha256(data).hexdigest())
-    if digest != of.sha256:
-        raise corrupt(path, "its bytes do not match their hash")
-    return data
-
-
-async def open_asset(ports: EnginePorts, ref: str, path: str = "The asset") -> bytes:
-    """Return an asset's bytes (`ASSET_MISSING` when they are gone)."""
-    assets = _assets(ports, path)
-    try:
-        return await assets.get(ref)
-    except AssetNotFound:
-        raise _asset_missing(path) from None
-    except WorkspaceError:
-        raise
-    except Exception as error:
-        raise unavailable("asset store", error) from error
-
-
-def _asset_missing(path: str) -> StorageError:
-    return StorageError(
-        f"The bytes of {path} are not in the asset store any more.",
-        code=ErrorCode.ASSET_MISSING,
-        details={"path": path},
-    )
-
-
-def corrupt(path: str, why: str) -> StorageError:
-    """Make the error of content that is damaged."""
-    return StorageError(
-        f"{path} cannot be read: {why}; restore it from a backup.",
-        code=ErrorCode.RECORD_CORRUPT,
-        details={"path": path},
-    )
+    if not of.is_inline:
+        return await load_parts(ports, path, of)
+    if body is None:
+        raise corrupt(path, "its content is missing")
+    return body
 
 
 async def load_text(ports: EnginePorts, path: str, of: Attributes, body: bytes | None) -> str:
@@ -516,41 +436,13 @@ async def stream_bytes(
     chunk_bytes: int,
 ) -> AsyncGenerator[bytes, None]:
     """Iterate over a range of a version's bytes, in chunks of at most `chunk_bytes`; closes what it opened when left early."""
-    if of.asset is None:
+    if of.is_inline:
         data = await stored(ports, path, of, body)
         end = len(data) if length is None else min(len(data), offset + length)
         for start in range(offset, end, chunk_bytes):
             yield data[start : min(end, start + chunk_bytes)]
         return
-    if offset and offset >= of.size:
-        return
-    whole = offset == 0 and (length is None or length >= of.size)
-    digest = hashlib.sha256()
-    async with aclosing(_asset_pieces(ports, path, of.asset, offset, length)) as pieces:
+    async with aclosing(stream_parts(ports, path, of, offset=offset, length=length)) as pieces:
         async for piece in pieces:
-            if whole:
-                digest.update(piece)
             for start in range(0, len(piece), chunk_bytes):
                 yield piece[start : start + chunk_bytes]
-    if whole and digest.hexdigest() != of.sha256:
-        raise corrupt(path, "its bytes do not match their hash")
-
-
-async def _asset_pieces(
-    ports: EnginePorts, path: str, ref: str, offset: int, length: int | None
-) -> AsyncGenerator[bytes, None]:
-    """Iterate over a range of an asset's bytes as the store gives them."""
-    pieces = _assets(ports, path).stream(ref, offset, length)
-    try:
-        async for piece in pieces:
-            yield piece
-    except AssetNotFound:
-        raise _asset_missing(path) from None
-    except WorkspaceError:
-        raise
-    except Exception as error:
-        raise unavailable("asset store", error) from error
-    finally:
-        close = getattr(pieces, "aclose", None)
-        if close is not None:
-            await close()

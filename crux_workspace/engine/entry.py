@@ -37,6 +37,8 @@ __all__ = [
 
 def storage_kind(attributes: Attributes | ArtifactRecord) -> StorageKind:
     """Tell where the content is."""
+    if isinstance(attributes, Attributes):
+        return "inline" if attributes.is_inline else "asset"
     return "inline" if attributes.asset is None else "asset"
 
 
@@ -201,7 +203,9 @@ class Entry(Struct):
             sha256=head.sha256,
             asset=head.asset if content_kept else None,
             uri=head.uri if content_kept else None,
-            enc=head.enc,
+            enc=head.enc if content_kept else None,
+            parts=head.parts if content_kept else (),
+            line_index=head.line_index if content_kept else None,
             preview=head.preview,
             metadata=head.metadata,
             operation=head.operation,

@@ -113,4 +113,4 @@ def _refile(entry: Entry) -> list[Put]:
 
 
 def _own_body(entry: Entry) -> Take | None:
-    return Take(head_key(entry.path)) if entry.head.asset is None else None
+    return Take(head_key(entry.path)) if entry.head.is_inline else None

@@ -42,6 +42,7 @@ from crux_workspace.storage.records import Contains, Reader, Record
 __all__ = ["PastReads", "expired_version", "file_at"]
 
 _TRIES = 5
+_PLACE = ("asset", "parts", "line_index", "uri", "enc")
 _PAGE = 64
 
 
@@ -307,18 +308,16 @@ async def _of_state(
     """Return the file of an ended state, with its bytes from wherever the version keeps them."""
     for _ in range(2):
         content = state
-        if state.state.partial or (bodies and state.state.asset is None):
+        if state.state.partial or (bodies and state.state.is_inline):
             last = await last_state(reader, state.file_id, state.version, bodies=bodies)
             if last is None:
                 return None
             content = last
         if not content.state.partial:
-            asset, uri, body = content.state.asset, content.state.uri, content.body
-            return await _past_entry(reader, binding, _entry_of(state, asset, uri, body))
+            return await _past_entry(reader, binding, _entry_of(state, content.state, content.body))
         current = await _current(reader, binding.file_id, binding.path, bodies=bodies)
         if current is not None and current.version == state.version:
-            head = current.head
-            entry = _entry_of(state, head.asset, head.uri, current.body)
+            entry = _entry_of(state, current.head, current.body)
             return await _past_entry(reader, binding, entry)
     return None
 
@@ -373,8 +372,8 @@ async def _current(
     return None
 
 
-def _entry_of(state: PastState, asset: str | None, uri: str | None, body: bytes | None) -> Entry:
-    """Make an entry of an ended state and the bytes of its version."""
+def _entry_of(state: PastState, content: Attributes, body: bytes | None) -> Entry:
+    """Make an entry of an ended state and where the content of its version is."""
     values = state.state
     head = Head(
         file_id=state.file_id,
@@ -389,10 +388,9 @@ def _entry_of(state: PastState, asset: str | None, uri: str | None, body: bytes 
         **{
             name: getattr(values, name)
             for name in Attributes.__struct_fields__
-            if name not in ("version_at", "version_sequence", "asset", "uri")
+            if name not in ("version_at", "version_sequence", *_PLACE)
         },
-        asset=asset,
-        uri=uri,
+        **{name: getattr(content, name) for name in _PLACE},
         due=values.due,
     )
     return Entry(values.version_path or "", head, state.until, state.version_at, body)

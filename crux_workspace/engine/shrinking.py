@@ -58,7 +58,7 @@ class Smaller:
 def is_turn(ended: Entry) -> bool:
     """Tell whether the commit that ends this version is to write earlier ones smaller. Cost: two comparisons."""
     head = ended.head
-    return head.size >= LEAST_BYTES and head.version % SHRINK_EVERY == 0 and head.asset is None
+    return head.size >= LEAST_BYTES and head.version % SHRINK_EVERY == 0 and head.is_inline
 
 
 def can_shrink(state: State) -> bool:
@@ -66,7 +66,7 @@ def can_shrink(state: State) -> bool:
     return (
         state.enc is None
         and state.size >= LEAST_BYTES
-        and state.asset is None
+        and state.is_inline
         and not state.partial
         and state.kind != "b"
     )
@@ -127,7 +127,7 @@ async def shrink(
         page=SHRINK_EVERY + 2,
     ):
         state = PastState.of(record)
-        if state.version == seen or state.is_tombstone or state.state.asset is not None:
+        if state.version == seen or state.is_tombstone or not state.state.is_inline:
             continue
         seen = state.version
         if to_last_turn and state.state.enc is not None:

@@ -17,6 +17,7 @@ from crux_workspace.engine.changeset import (
     FileDelta,
     FrozenVersion,
     NewContent,
+    Upload,
 )
 from crux_workspace.engine.codec import ArtifactRecord, encode
 from crux_workspace.engine.entry import Entry, GoneFile, PastState
@@ -141,7 +142,7 @@ class StagedTree(LiveTree):
         self.files: dict[str, StagedFile] = {}
         self.preludes: list[FileDelta] = []
         self.stale: dict[str, dict[str, object]] = {}
-        self.uploads: dict[str, NewContent] = {}
+        self.uploads: dict[str, Upload] = {}
         self.creates: list[str] = []
         self.listening: list[tuple[str, Callable[[Change], bool] | None]] = []
         self._slots: dict[str, _Slot] = {}
@@ -191,7 +192,7 @@ class StagedTree(LiveTree):
     async def _fill(self, entry: Entry) -> None:
         """Bring the inline bytes of a staged file that still has the content it had at the start."""
         staged = self.files[entry.file_id]
-        if entry.body is None and entry.head.asset is None and staged.base is not None:
+        if entry.body is None and entry.head.is_inline and staged.base is not None:
             found = await self._past(staged.base.path, None, bodies=True)
             entry.body = None if found is None else found.body
 
@@ -372,7 +373,7 @@ class StagedTree(LiveTree):
                     return PastState("", file_id, version, 0, state, 0, self.now, body)
             if staged.base is not None and staged.base.version == version:
                 base: Entry | None = staged.base
-                if bodies and staged.base.body is None and staged.base.head.asset is None:
+                if bodies and staged.base.body is None and staged.base.head.is_inline:
                     base = await self._past(staged.base.path, None, bodies=True)
                 if base is None:
                     return None
@@ -396,10 +397,11 @@ class StagedTree(LiveTree):
         if not self.uploads:
             return []
         needed = {
-            content.asset
+            ref
             for staged in self.files.values()
             for content in (staged.content, *(f.content for f in staged.frozen))
             if content is not None
+            for ref in content.refs
         }
         return [ref for ref in self.uploads if ref not in needed]
 
@@ -429,13 +431,12 @@ class StagedTree(LiveTree):
         self._put(after.path, _Slot(entry))
 
     def _note_upload(self, content: NewContent) -> None:
-        """A copy of staged bytes shares their upload."""
-        if content.asset is None:
-            return
-        if content.uploaded_at is not None:
-            self.uploads.setdefault(content.asset, content)
-        elif (upload := self.uploads.get(content.asset)) is not None:
-            content.uploaded_at = upload.uploaded_at
+        """A copy of staged bytes shares their uploads."""
+        for upload in content.uploads:
+            self.uploads.setdefault(upload.ref, upload)
+        if self.uploads and content.refs:
+            known = (self.uploads.get(ref) for ref in content.refs)
+            content.uploads = tuple(upload for upload in known if upload is not None)
 
     def _delete(self, staged: StagedFile, delta: FileDelta) -> None:
         before = delta.before

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import weakref
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from crux_workspace.errors import WorkspaceError
 from crux_workspace.events.hub import Hub
 from crux_workspace.events.tailer import Follower, Tailer
 from crux_workspace.storage.failures import unavailable
+from crux_workspace.storage.records import NotifyingRecordStore
 
 __all__ = ["MAX_DELAY_MS", "Poller", "as_known", "back_off_ms"]
 
@@ -46,6 +49,7 @@ class Poller:
         self._loop = loop
         self._spawn = spawn
         self._tailers: WeakValueDictionary[str, Tailer] = WeakValueDictionary()
+        self._hearing: WeakKeyDictionary[Tailer, Callable[[], None]] = WeakKeyDictionary()
         self._timer: asyncio.TimerHandle | None = None
         self._polling = False
         self._failures = 0
@@ -64,6 +68,8 @@ class Poller:
     def follow(self, tailer: Tailer, follower: Follower) -> None:
         """Wake the follower from now on, as long as it is held by somebody."""
         tailer.followers.add(follower)
+        if tailer not in self._hearing:
+            self._hear(tailer)
         if self._leave is None:
             self._leave = self._hub.listen(self._noticed)
         if not self._polling:
@@ -73,6 +79,17 @@ class Poller:
         """Stop polling."""
         self._closed = True
         self._rest()
+        for leave in list(self._hearing.values()):
+            leave()
+
+    def _hear(self, tailer: Tailer) -> None:
+        """Have a store that hears of other processes' commits tell of them, as long as the tailer is there."""
+        records = self._hub.records
+        if not records.capabilities.notify or not isinstance(records, NotifyingRecordStore):
+            return
+        leave = records.listen(tailer.partition, partial(self._noticed, tailer.partition))
+        self._hearing[tailer] = leave
+        weakref.finalize(tailer, leave)
 
     def _rest(self) -> None:
         if self._timer is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["byte_window", "count_lines", "split_lines", "window"]
+__all__ = ["byte_window", "count_lines", "line_bounds", "split_lines", "window"]
 
 _CHARACTER_BYTES = 4
 
@@ -43,6 +43,24 @@ def window(text: str, start_line: int | None, end_line: int | None) -> tuple[str
             the total (``INVALID_ARGUMENT``).
     """
     total = count_lines(text)
+    first, count = line_bounds(total, start_line, end_line)
+    start = _line_start(text, 0, first - 1)
+    if count is None:
+        return text[start:], total
+    return text[start : _line_start(text, start, count)], total
+
+
+def line_bounds(total: int, start_line: int | None, end_line: int | None) -> tuple[int, int | None]:
+    """Return the first line of a window, and how many it has; None is all to the end.
+
+    Args:
+        total: Lines of the whole text.
+        start_line: See `window`.
+        end_line: See `window`.
+
+    Raises:
+        InvalidInputError: See `window`.
+    """
     first = 1 if start_line is None else start_line
     if first < 1:
         raise _refusal(f"start_line is {first}, but lines count from 1", total)
@@ -50,10 +68,7 @@ def window(text: str, start_line: int | None, end_line: int | None) -> tuple[str
         raise _refusal(f"end_line {end_line} is before start_line {first}", total)
     if first > max(total, 1):
         raise _refusal(f"start_line {first} is past the end", total)
-    start = _line_start(text, 0, first - 1)
-    if end_line is None or end_line >= total:
-        return text[start:], total
-    return text[start : _line_start(text, start, end_line - first + 1)], total
+    return first, None if end_line is None or end_line >= total else end_line - first + 1
 
 
 def byte_window(data: bytes, offset: int, max_bytes: int | None) -> tuple[str, int, bool]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 import re2
@@ -18,7 +19,7 @@ import re2
 from crux_workspace.errors import ErrorCode, InvalidInputError
 from crux_workspace.model.values import Value
 
-__all__ = ["MAX_LINE_CHARACTERS", "GrepMatch", "Query", "compile_query"]
+__all__ = ["MAX_LINE_CHARACTERS", "GrepMatch", "Query", "compile_query", "cut"]
 
 MAX_LINE_CHARACTERS = 2_000
 """Longest piece of a line that a match shows."""
@@ -26,6 +27,14 @@ MAX_LINE_CHARACTERS = 2_000
 _LOOK_AROUND = re.compile(r"\(\?<?[=!]")
 _BACK_REFERENCE = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[1-9]|\\k|\(\?P=)")
 _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+# What stands for one character, of whatever class; other escapes, and quoted text, are passed over.
+_ONE_CHARACTER = re.compile(
+    r"\\Q.*?(?:\\E|$)|(?P<one>\\[pP](?:\{[^}]*\}|.)|\\x\{[^}]*\}|\\[dDwWsS]"
+    r"|\[\^?\]?(?:\\.|\[:[^\]]*:\]|[^\]\\])*\]|\.|[^\x00-\x7f])|\\.",
+    re.DOTALL,
+)
+_MAX_STEPS = 750
+"""Most steps that an expression may unfold to: what it costs at each character, at the worst."""
 # What means the ends of the text, so that lines have to be searched one by one.
 _TEXT_ANCHOR = re.compile(r"\\[Az]|\(\?[a-zA-Z]*-[a-zA-Z]*m")
 
@@ -57,9 +66,17 @@ class Query:
     _literal: str | None = field(repr=False)
     _expression: Any = field(repr=False, compare=False)
     _is_by_line: bool = field(repr=False)
+    longest: int = 0
+    """Characters of the literal text, 0 of an expression."""
 
     def search(
-        self, text: str, *, path: str, limit: int, context_lines: int = 0
+        self,
+        text: str,
+        *,
+        path: str,
+        limit: int,
+        context_lines: int = 0,
+        stop: threading.Event | None = None,
     ) -> list[GrepMatch]:
         """Return the first matches in a text.
 
@@ -68,6 +85,7 @@ class Query:
             path: Path that the matches name.
             limit: Most matches to return.
             context_lines: Lines to show before and after each match.
+            stop: Set by another thread when the result is not wanted any more.
 
         Returns:
             The matches in order of line and column.
@@ -84,8 +102,17 @@ class Query:
                 details={"argument": "context_lines", "value": context_lines},
                 hint="Give a context_lines of 0 or more.",
             )
-        text = text.replace("\r\n", "\n")
-        spans = islice(self._spans(text), min(max(limit, 0), sys.maxsize))
+        return self.located(text.replace("\r\n", "\n"), path, limit, context_lines, stop)
+
+    def located(
+        self, text: str, path: str, limit: int, context_lines: int, stop: threading.Event | None
+    ) -> list[GrepMatch]:
+        """Do what `search` does, in a text whose lines end in LF alone."""
+        spans: Iterator[tuple[int, int]] = islice(
+            self._spans(text), min(max(limit, 0), sys.maxsize)
+        )
+        if stop is not None:
+            spans = takewhile(lambda _: not stop.is_set(), spans)
         return list(_located(text, spans, path, context_lines))
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -94,6 +121,12 @@ class Query:
         if self._is_by_line:
             return _spans_by_line(self._expression, text)
         return _expression_spans(self._expression, text)
+
+    def spans_within(self, line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Iterate over the matches between two places of one line; what is outside counts as their surroundings."""
+        if self._literal is not None:
+            return _literal_spans(line, self._literal, start, end)
+        return _expression_spans(self._expression, line, start, end)
 
 
 def compile_query(query: str, *, ignore_case: bool = False, regex: bool = False) -> Query:
@@ -115,10 +148,12 @@ def compile_query(query: str, *, ignore_case: bool = False, regex: bool = False)
     if not regex:
         needle = None if ignore_case else query.encode()
         expression = _compile(query, ignore_case=True, is_literal=True) if ignore_case else None
-        return Query(needle, None if ignore_case else query, expression, _is_by_line=False)
+        literal = None if ignore_case else query
+        return Query(needle, literal, expression, _is_by_line=False, longest=len(query))
     if _ANY_BYTE.search(query):
         raise _invalid("\\C matches single bytes, which may be parts of characters")
     _compile(query, ignore_case=ignore_case)
+    _refuse_costly(query)
     expression = _compile(f"(?m){query}", ignore_case=ignore_case)
     return Query(None, None, expression, _is_by_line=_TEXT_ANCHOR.search(query) is not None)
 
@@ -142,6 +177,21 @@ def _check(query: object) -> None:
     )
 
 
+def _refuse_costly(query: str) -> None:
+    """Refuse an expression that unfolds to many steps: at the worst each of them is taken at each character.
+
+    A class of characters counts as one step: all of Unicode makes a long program, but not a slow one.
+    """
+    narrow = _ONE_CHARACTER.sub(lambda found: "x" if found["one"] else found[0], query)
+    steps = _compile(narrow, ignore_case=False).programsize
+    if steps > _MAX_STEPS:
+        why = f"it unfolds to {steps} steps, more than {_MAX_STEPS}, because of its counted repetitions"
+        raise _invalid(
+            why,
+            "Use * or + or smaller counts, and no {m,n} around another; or search for a literal.",
+        )
+
+
 def _compile(pattern: str, *, ignore_case: bool, is_literal: bool = False) -> Any:  # noqa: ANN401 - untyped library
     options = re2.Options()
     options.never_nl = True
@@ -161,27 +211,37 @@ def _compile(pattern: str, *, ignore_case: bool, is_literal: bool = False) -> An
         raise _invalid(shown[:200]) from error
 
 
-def _invalid(why: str) -> InvalidInputError:
+_SYNTAX_HINT = "Use RE2 syntax, which has no look-around and no back-references, or search for the literal text."
+
+
+def _invalid(why: str, hint: str = _SYNTAX_HINT) -> InvalidInputError:
     return InvalidInputError(
         f"The regular expression was refused because of this: {why}.",
         code=ErrorCode.INVALID_REGEX,
         details={"reason": why},
-        hint="Use RE2 syntax, which has no look-around and no back-references, or search for the literal text.",
+        hint=hint,
     )
 
 
-def _literal_spans(text: str, literal: str) -> Iterator[tuple[int, int]]:
+def _literal_spans(
+    text: str, literal: str, start: int = 0, end: int | None = None
+) -> Iterator[tuple[int, int]]:
     if "\n" in literal:
         return
-    at = text.find(literal)
+    at = text.find(literal, start, end)
     while at >= 0:
-        end = at + len(literal)
-        yield at, end
-        at = text.find(literal, end)
+        behind = at + len(literal)
+        yield at, behind
+        at = text.find(literal, behind, end)
 
 
-def _expression_spans(expression: Any, text: str) -> Iterator[tuple[int, int]]:  # noqa: ANN401 - untyped library
-    for match in expression.finditer(text):
+def _expression_spans(
+    expression: Any,  # noqa: ANN401 - untyped library
+    text: str,
+    first: int = 0,
+    last: int | None = None,
+) -> Iterator[tuple[int, int]]:
+    for match in expression.finditer(text, first, last):
         start, end = match.span()
         if end > start:
             yield start, end
@@ -208,11 +268,11 @@ def _located(
             line_end = _line_end(text, start)
             before = tuple(_lines_before(text, line_start, context_lines))[::-1]
             after = tuple(_lines_after(text, line_end, context_lines))
-        shown = text[slice(*_cut(line_start, line_end, start, end))]
+        shown = text[slice(*cut(line_start, line_end, start, end))]
         yield GrepMatch(path, line, start - line_start + 1, shown, before, after)
 
 
-def _cut(line_start: int, line_end: int, start: int, end: int) -> tuple[int, int]:
+def cut(line_start: int, line_end: int, start: int, end: int) -> tuple[int, int]:
     """Return the piece of a line to show: all of a short one, else with the match in its middle."""
     room = MAX_LINE_CHARACTERS - min(end - start, MAX_LINE_CHARACTERS)
     first = max(min(start - room // 2, line_end - MAX_LINE_CHARACTERS), line_start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
+from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
 from crux_workspace.engine.codec import FilePlace, Gone, Op, Was, decode, encode
 from crux_workspace.engine.committer import Done
 from crux_workspace.engine.entry import Entry, GoneFile
@@ -42,7 +42,6 @@ from crux_workspace.model.paths import ancestors, is_at_or_below
 from crux_workspace.model.versions import CommitEntry
 from crux_workspace.operations.purging import REDACTED
 from crux_workspace.operations.reading import whole_number
-from crux_workspace.operations.revising import restored_content
 from crux_workspace.operations.space import Options, Space, type_conflict
 from crux_workspace.storage.layout import META_KEY, log_key, number
 from crux_workspace.storage.records import Put, Reader
@@ -357,7 +356,7 @@ async def _back(tree: LiveTree, file_id: str, current: Entry | None, earlier: En
         draft.operation, draft.restored_from = current.head.operation, current.head.restored_from
         draft.walk = current.head.walk
         return FileDelta(file_id=file_id, before=current, after=draft)
-    draft.content = restored_content(head, earlier.body)
+    draft.content = NewContent.again(head, earlier.body)
     position = head.restored_from or earlier.version
     draft.operation, draft.restored_from = "undo", position
     top = position

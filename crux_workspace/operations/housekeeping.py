@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
@@ -30,7 +30,12 @@ from crux_workspace.operations.compaction import shrink_histories
 from crux_workspace.operations.purging import PurgeJob, finish_purge
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Options, Space
-from crux_workspace.storage.assets import AssetInfo, AssetStore
+from crux_workspace.storage.assets import (
+    AbortsStaleUploads,
+    AssetInfo,
+    AssetStore,
+    DeletesMany,
+)
 from crux_workspace.storage.failures import unavailable
 from crux_workspace.storage.layout import (
     FIELD_END,
@@ -203,14 +208,18 @@ async def _empty_trash(space: Space, found: _Found, *, dry_run: bool) -> None:
         found.bytes += sum(decode(Trash, row.value).size for row in rows)
         if dry_run:
             continue
-        for row in rows:
-            await _delete(assets, row.key.split(FIELD_END)[2])
+        await _delete(assets, [row.key.split(FIELD_END)[2] for row in rows])
         await _drop_records(space, rows)
 
 
-async def _delete(assets: AssetStore, ref: str) -> None:
+async def _delete(assets: AssetStore, refs: Sequence[str]) -> None:
+    """Delete assets, many to a call where the store can."""
     try:
-        await assets.delete(ref)
+        if isinstance(assets, DeletesMany):
+            await assets.delete_many(refs)
+        else:
+            for ref in refs:
+                await assets.delete(ref)
     except WorkspaceError:
         raise
     except Exception as error:
@@ -226,13 +235,27 @@ async def _sweep_orphans(space: Space, found: _Found, *, dry_run: bool) -> None:
     orphans = await _orphans(space, ports.assets, horizon)
     found.assets += len(orphans)
     found.bytes += sum(orphan.size for orphan in orphans)
+    if not dry_run:
+        await _abort_stale_uploads(ports.assets, ports.retention.asset_grace_ms)
     if dry_run or not orphans:
         return
     [meta] = await ports.reader.get_many([META_KEY], bodies=False)
     if meta is not None:
         await _move_horizon(space, horizon)
-    for orphan in await _orphans(space, ports.assets, horizon):
-        await _delete(ports.assets, orphan.ref)
+    swept = await _orphans(space, ports.assets, horizon)
+    await _delete(ports.assets, [orphan.ref for orphan in swept])
+
+
+async def _abort_stale_uploads(assets: AssetStore, grace_ms: int) -> None:
+    """Remove what is left of uploads whose process died before they were whole."""
+    if not isinstance(assets, AbortsStaleUploads):
+        return
+    try:
+        await assets.abort_stale_uploads(older_than_ms=grace_ms)
+    except WorkspaceError:
+        raise
+    except Exception as error:
+        raise unavailable("asset store", error) from error
 
 
 async def _orphans(space: Space, assets: AssetStore, horizon: int) -> list[AssetInfo]:

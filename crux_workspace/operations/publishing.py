@@ -10,9 +10,10 @@ from crux_workspace.engine.build import Built
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
 from crux_workspace.engine.codec import ArtifactRecord, AssetCount, Op, decode
 from crux_workspace.engine.committer import Done, Finished
-from crux_workspace.engine.content import asset_prefix, open_asset, stored
+from crux_workspace.engine.content import asset_prefix, stored
 from crux_workspace.engine.entry import artifact_result, inline_uri
 from crux_workspace.engine.keys import artifact_key, asset_key
+from crux_workspace.engine.parts import open_asset
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import InvalidInputError, PathNotFoundError, VersionNotFoundError
@@ -187,16 +188,25 @@ async def _resolve_inline(space: Space, uri: str, inline: re.Match[str]) -> byte
 async def _resolve_asset(space: Space, uri: str) -> bytes:
     """An asset is this namespace's own when a reference count under its ref says so, and names this URI."""
     ports = space.ports
-    name = _ASSET_NAME(uri)
-    if name is None:
-        raise _foreign()
-    ref = asset_prefix(ports.workspace_id, ports.namespace) + name[0]
-    [record] = await ports.reader.get_many([asset_key(ref)], bodies=False)
-    if record is not None and decode(AssetCount, record.value).uri == uri:
-        return await open_asset(ports, ref)
+    refs = _refs_in(uri, asset_prefix(ports.workspace_id, ports.namespace))
+    records = await ports.reader.get_many([asset_key(ref) for ref in refs], bodies=False)
+    for ref, record in zip(refs, records, strict=True):
+        count = None if record is None else decode(AssetCount, record.value)
+        if count is not None and count.uri == uri:
+            return await open_asset(ports, ref, sha256=count.sha256)
     async for _, artifact, _ in space.reads().artifacts("/", after=None):
         if artifact.uri == uri and artifact.asset is not None:
-            return await open_asset(ports, artifact.asset)
-    if ref in unquote(uri) or ref in uri:
+            return await open_asset(ports, artifact.asset, sha256=artifact.sha256)
+    if any(ref in unquote(uri) or ref in uri for ref in refs):
         raise PathNotFoundError("What the URI named is not kept any more.")
     raise _foreign()
+
+
+def _refs_in(uri: str, prefix: str) -> list[str]:
+    """Return the refs a URI may be about: the namespace's prefix and the 32 hex digits at its end, or what begins with the prefix."""
+    name = _ASSET_NAME(uri)
+    refs = [] if name is None else [prefix + name[0]]
+    start = uri.rfind(prefix)
+    if start >= 0 and uri[start:] not in refs:
+        refs.append(uri[start:])
+    return refs

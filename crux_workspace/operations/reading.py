@@ -9,7 +9,6 @@ from typing import Any, cast
 from crux_workspace.engine.codec import Attributes
 from crux_workspace.engine.content import (
     content_value,
-    corrupt,
     json_of,
     load_text,
     stored,
@@ -17,6 +16,7 @@ from crux_workspace.engine.content import (
 )
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.expiry import expired_files
+from crux_workspace.engine.parts import corrupt
 from crux_workspace.engine.reads import TreeReads, VersionedReads
 from crux_workspace.errors import (
     BinaryContentError,
@@ -33,6 +33,7 @@ from crux_workspace.model.files import (
 from crux_workspace.model.jsontext import load, parse
 from crux_workspace.model.lines import byte_window, window
 from crux_workspace.operations.space import Space, not_found
+from crux_workspace.operations.windows import bytes_of, lines_of
 from crux_workspace.storage.layout import META_KEY
 
 __all__ = [
@@ -188,6 +189,12 @@ async def read(
         if lines:
             raise binary_refused(path, "has no lines")
         return BinaryContent(uri=found.of.uri, **found.common())
+    if found.of.kind == "t" and not found.of.is_inline:
+        if lines:
+            piece = await lines_of(space.ports, path, found.of, start_line, end_line)
+        else:
+            piece = await bytes_of(space.ports, path, found.of, offset, max_inline_bytes)
+        return _window_of(found, *piece)
     if lines:
         text = await load_text(space.ports, path, found.of, found.body)
         return _line_window(found, text, start_line, end_line)
@@ -198,8 +205,16 @@ async def read(
         text, start, cut = byte_window(data, offset, max_inline_bytes)
     except UnicodeDecodeError as error:
         raise corrupt(path, "its bytes are not what was written") from error
+    return _window_of(found, text, start, cut)
+
+
+def _window_of(found: Found, text: str, offset: int, truncated: bool) -> TextContent:
     return TextContent(
-        content=text, truncated=cut, offset=start, total_lines=found.of.lines, **found.common()
+        content=text,
+        truncated=truncated,
+        offset=offset,
+        total_lines=found.of.lines,
+        **found.common(),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +11,20 @@ from crux_workspace.engine.build import Built
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
 from crux_workspace.engine.codec import Op
 from crux_workspace.engine.committer import Done, Finished
-from crux_workspace.engine.content import check_file_size, content_value, discard, prepare
+from crux_workspace.engine.content import discard, put_asset
 from crux_workspace.engine.entry import Entry, GoneFile
+from crux_workspace.engine.measuring import check_file_size
+from crux_workspace.engine.parts import stream_parts
+from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import (
     AlreadyExistsError,
+    ConflictError,
     ErrorCode,
     InvalidInputError,
     PathExistsError,
 )
+from crux_workspace.events.log import read_meta
 from crux_workspace.model.files import WorkspaceDirectory, WorkspaceEntry
 from crux_workspace.model.paths import ancestors, is_below, normalise
 from crux_workspace.operations.space import (
@@ -30,9 +36,12 @@ from crux_workspace.operations.space import (
     slash_refused,
 )
 from crux_workspace.operations.writing import put_content
+from crux_workspace.storage.layout import META_KEY
 from crux_workspace.storage.records import Reader
 
 __all__ = ["Places", "copy", "copy_across", "rename"]
+
+_SNAPSHOTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +302,8 @@ class _Copy(_Plan):
         if src == dst:
             return Finished(self.space.file(entry))
         changes = Changeset()
-        await plan_copy(self.space, tree, changes, entry, there, dst, same_namespace(entry))
+        content = NewContent.again(entry.head, entry.body)
+        await plan_copy(self.space, tree, changes, entry, there, dst, content)
         return changes
 
     async def directory(self, tree: LiveTree) -> Changeset | Finished[WorkspaceEntry]:
@@ -303,23 +313,9 @@ class _Copy(_Plan):
         self.refuse_itself()
         entries = await self.source_files(tree, bodies=True)
         await self.clear_directory(tree, changes)
-        await self.copy_all(tree, changes, [(entry, same_namespace(entry)) for entry in entries])
+        pairs = [(entry, NewContent.again(entry.head, entry.body)) for entry in entries]
+        await self.copy_all(tree, changes, pairs)
         return changes
-
-
-def same_namespace(entry: Entry) -> NewContent:
-    """Content of a copy within the namespace: inline bytes again, an asset shared."""
-    head = entry.head
-    return NewContent(
-        kind=head.kind,
-        size=head.size,
-        sha256=head.sha256,
-        lines=head.lines,
-        preview=head.preview,
-        body=entry.body,
-        asset=head.asset,
-        uri=head.uri,
-    )
 
 
 def copied(entry: Entry, path: str, content: NewContent) -> Draft:
@@ -359,35 +355,68 @@ async def copy_across(
     known = await target.remembered("copy", options=options, request=request, recall=recall)
     if known is not None:
         return known
-    reads = source.reads()
-    entry = await reads.find(places.src, bodies=True)
+    entry = await source.reads().find(places.src, bodies=True)
     if entry is not None and places.src_directory:
         raise slash_refused(places.src)
-    entries: Sequence[Entry] = (
-        [entry]
-        if entry is not None
-        else [found async for found in reads.files(places.src, bodies=True)]
-    )
+    entries = [entry] if entry is not None else await _files_at_once(source, places.src)
     if not entries:
         raise not_found(places.src)
     contents: list[NewContent] = []
 
     async def abandon() -> None:
         for content in contents:
-            await discard(target.ports, content)
+            await discard(target.ports, *content.uploads)
 
     try:
         for found in entries:
-            value = await content_value(source.ports, found.path, found.head, found.body)
-            mime = found.head.mime_type
-            prepared = await prepare(target.ports, places.dst, value, mime_type=mime)
-            contents.append(prepared.content)
+            contents.append(await _carried(source, target, found))  # noqa: PERF401 - a failure leaves those before it
     except BaseException:
         await abandon()
         raise
     plan = _CopyAcross(target, places, overwrite, options)
     plan.entries, plan.contents, plan.is_file = entries, contents, entry is not None
     return await _commit_across(target, plan, request, abandon)
+
+
+async def _files_at_once(source: Space, path: str) -> list[Entry]:
+    """Return the files below a directory as of one commit, inline bytes included.
+
+    Raises:
+        ConflictError: What was there then was collected again and again while it was read (``VERSION_CONFLICT``).
+    """
+    reader = source.ports.reader
+    for _ in range(_SNAPSHOTS):
+        [record] = await reader.get_many([META_KEY], bodies=False)
+        meta = read_meta(record)
+        if meta is None:
+            return []
+        past = PastReads(reader, meta.sequence, source.ports.clock())
+        found = [entry async for entry in past.files(path, bodies=True)]
+        if not past.expired:
+            return found
+    raise ConflictError(
+        f"{path} keeps changing, and what it held is collected, while it is copied; try again.",
+        details={
+            "path": path,
+            "base_version": None,
+            "current_version": None,
+            "last_operation": None,
+            "last_actor": None,
+        },
+    )
+
+
+async def _carried(source: Space, target: Space, entry: Entry) -> NewContent:
+    """Put a file's bytes again for another namespace: inline ones as they are, those of assets a chunk at a time."""
+    head = entry.head
+    content = NewContent.again(head, entry.body)
+    if not head.is_inline:
+        pieces = stream_parts(source.ports, entry.path, head)
+        async with aclosing(pieces):
+            upload = await put_asset(target.ports, entry.path, pieces, head.mime_type)
+        content.asset, content.uri, content.parts = upload.ref, upload.uri, ()
+        content.uploads = (upload,)
+    return content
 
 
 def _recall_across(

@@ -9,9 +9,10 @@ from crux_workspace.engine.bodies import readable
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
 from crux_workspace.engine.codec import Attributes
 from crux_workspace.engine.committer import Finished
-from crux_workspace.engine.content import check_file_size, load_text
+from crux_workspace.engine.content import load_text
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.keys import head_key
+from crux_workspace.engine.measuring import check_file_size
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import (
     ErrorCode,
@@ -37,7 +38,7 @@ from crux_workspace.operations.space import (
     not_found,
 )
 
-__all__ = ["diff", "history", "redo", "restored_content", "undo"]
+__all__ = ["diff", "history", "redo", "undo"]
 
 _DIFF_OFF_LOOP_BYTES = 1 << 16
 
@@ -132,20 +133,6 @@ class _Target:
         return self.attributes.restored_from or self.version
 
 
-def restored_content(of: Attributes, body: bytes | None) -> NewContent:
-    """Content of a new version with the bytes of an earlier one: inline bytes again, an asset shared."""
-    return NewContent(
-        kind=of.kind,
-        size=of.size,
-        sha256=of.sha256,
-        lines=of.lines,
-        preview=of.preview,
-        body=body,
-        asset=of.asset,
-        uri=of.uri,
-    )
-
-
 async def undo(
     space: Space, path: str, *, to_version: int | None, options: Options
 ) -> WorkspaceFile:
@@ -169,7 +156,7 @@ async def undo(
 def _restored(entry: Entry, target: _Target, operation: str, walk: tuple[int, int]) -> Changeset:
     draft = Draft.like(
         entry,
-        content=restored_content(target.attributes, target.body),
+        content=NewContent.again(target.attributes, target.body),
         operation=operation,
         restored_from=target.position,
         walk=walk,
@@ -254,7 +241,7 @@ async def _undelete(space: Space, tree: LiveTree, path: str, to_version: int | N
     was_artifact = bool(of.status or of.artifact_kind or of.produced_by)
     draft = Draft(
         path=path,
-        content=restored_content(of, target.body),
+        content=NewContent.again(of, target.body),
         operation="undo",
         restored_from=target.position,
         walk=(target.position, target.position),

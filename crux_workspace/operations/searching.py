@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import re
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 
 from crux_workspace.engine.content import stored, text_of
 from crux_workspace.engine.entry import Entry
+from crux_workspace.engine.parts import corrupt, stream_parts
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.model.globs import compile_glob, has_glob
+from crux_workspace.model.line_search import LineSearch
 from crux_workspace.model.matching import GrepMatch, Query, compile_query
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.operations.listing import globbed
@@ -58,10 +63,15 @@ async def grep(
     async for entry in _scope(space, reads, compiled, path, directory=directory):
         if entry.head.kind == "b":
             continue
-        batch.append((entry, await stored(space.ports, entry.path, entry.head, entry.body)))
-        waiting += entry.head.size
-        if waiting >= _TURN_BYTES:
+        if entry.head.kind == "t" and entry.head.size > _TURN_BYTES and not entry.head.is_inline:
             await flush()
+            lacking = limit - len(matches)
+            matches += await _search_stream(space, compiled, entry, lacking, context_lines)
+        else:
+            batch.append((entry, await stored(space.ports, entry.path, entry.head, entry.body)))
+            waiting += entry.head.size
+            if waiting >= _TURN_BYTES:
+                await flush()
         if len(matches) >= limit:
             break
     await flush()
@@ -102,12 +112,27 @@ async def _search(
     """Search some files; more than a little work, or a slow expression, goes to a thread."""
     size = sum(len(data) for _, data in files)
     if size < _TURN_BYTES // 8 and query.needle is not None:
-        return _matches(query, files, limit, context_lines)
-    return await asyncio.to_thread(_matches, query, files, limit, context_lines)
+        return _matches(query, files, limit, context_lines, None)
+    async with _stopping() as stop:
+        return await asyncio.to_thread(_matches, query, files, limit, context_lines, stop)
+
+
+@asynccontextmanager
+async def _stopping() -> AsyncIterator[threading.Event]:
+    """Tell a thread when the caller does not wait for it any more."""
+    stop = threading.Event()
+    try:
+        yield stop
+    finally:
+        stop.set()
 
 
 def _matches(
-    query: Query, files: list[tuple[Entry, bytes]], limit: int, context_lines: int
+    query: Query,
+    files: list[tuple[Entry, bytes]],
+    limit: int,
+    context_lines: int,
+    stop: threading.Event | None,
 ) -> list[GrepMatch]:
     matches: list[GrepMatch] = []
     for entry, data in files:
@@ -115,6 +140,43 @@ def _matches(
             break
         text = text_of(entry.path, entry.head, data)
         matches += query.search(
-            text, path=entry.path, limit=limit - len(matches), context_lines=context_lines
+            text,
+            path=entry.path,
+            limit=limit - len(matches),
+            context_lines=context_lines,
+            stop=stop,
         )
     return matches
+
+
+async def _search_stream(
+    space: Space, query: Query, entry: Entry, limit: int, context_lines: int
+) -> list[GrepMatch]:
+    """Search a text in the asset store as it comes, in memory that does not grow with it."""
+    if limit == 0:
+        return []
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    async with _stopping() as stop:
+        search = LineSearch(
+            query, path=entry.path, limit=limit, context_lines=context_lines, stop=stop
+        )
+
+        def take(chunk: bytes, *, last: bool) -> None:
+            search.feed(decoder.decode(chunk, last))
+            if last:
+                search.end()
+
+        async with aclosing(stream_parts(space.ports, entry.path, entry.head)) as chunks:
+            async for chunk in chunks:
+                await _taken(entry, take, chunk, last=False)
+                if search.is_done:
+                    return search.matches
+        await _taken(entry, take, b"", last=True)
+        return search.matches
+
+
+async def _taken(entry: Entry, take: Callable[..., None], chunk: bytes, *, last: bool) -> None:
+    try:
+        await asyncio.to_thread(take, chunk, last=last)
+    except UnicodeDecodeError as error:
+        raise corrupt(entry.path, "its bytes are not what was written") from error

@@ -144,7 +144,9 @@ class StagedSpace(Space):
     async def drop(self, refs: list[str]) -> None:
         """Delete uploads that nothing staged refers to."""
         for ref in refs:
-            await discard(self.ports, self.tree.uploads.pop(ref, None))
+            upload = self.tree.uploads.pop(ref, None)
+            if upload is not None:
+                await discard(self.ports, upload)
 
     async def close(self) -> None:
         """End without a commit: nothing staged stays behind."""
@@ -224,7 +226,8 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
     def finish(done: Done) -> Applied:
         nonlocal landed
         landed = True
-        used.update(head.asset for head in done.built.heads.values() if head.asset is not None)
+        for head in done.built.heads.values():
+            used.update(head.refs)
         used.update(_frozen_assets(changes))
         return Applied(Replayed(done.sequence, done.commit, done.at), fresh=True)
 
@@ -261,10 +264,7 @@ async def _refuse_overbuilt(tree: StagedTree) -> None:
 
 def _frozen_assets(changes: Changeset) -> set[str]:
     return {
-        frozen.content.asset
-        for delta in changes.deltas
-        for frozen in delta.frozen
-        if frozen.content.asset is not None
+        ref for delta in changes.deltas for frozen in delta.frozen for ref in frozen.content.refs
     }
 
 

@@ -1,23 +1,28 @@
 """Contracts that stores implement, and the in-memory reference stores."""
 
 from crux_workspace.storage.assets import (
+    AbortsStaleUploads,
     AssetInfo,
     AssetNotFound,
     AssetPage,
     AssetStore,
     AssetTooLarge,
+    DeletesMany,
+    Presigns,
     PutOptions,
     StoredAsset,
 )
 from crux_workspace.storage.bundle import OpenedRecords, Storage, memory_storage, storage
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
+from crux_workspace.storage.minimal import CreatingStore, JsonObject, MinimalPage, MinimalStore
 from crux_workspace.storage.records import (
     Batch,
     BatchTooLarge,
     CeilingExceeded,
     Committed,
     Contains,
+    NotifyingRecordStore,
     OutcomeUnknown,
     Page,
     PartitionPage,
@@ -32,6 +37,7 @@ from crux_workspace.storage.records import (
 )
 
 __all__ = [
+    "AbortsStaleUploads",
     "AssetInfo",
     "AssetNotFound",
     "AssetPage",
@@ -42,14 +48,21 @@ __all__ = [
     "CeilingExceeded",
     "Committed",
     "Contains",
+    "CreatingStore",
+    "DeletesMany",
+    "JsonObject",
     "MemoryAssetStore",
     "MemoryRecordStore",
+    "MinimalPage",
+    "MinimalStore",
+    "NotifyingRecordStore",
     "OpenedRecords",
     "OutcomeUnknown",
     "Page",
     "PartitionPage",
     "Plan",
     "PreconditionFailed",
+    "Presigns",
     "Put",
     "PutOptions",
     "Reader",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 __all__ = [
+    "AbortsStaleUploads",
     "AssetInfo",
     "AssetNotFound",
     "AssetPage",
     "AssetStore",
     "AssetTooLarge",
+    "DeletesMany",
+    "Presigns",
     "PutOptions",
     "StoredAsset",
 ]
@@ -71,6 +74,19 @@ class AssetPage:
 
 
 @runtime_checkable
+class AbortsStaleUploads(Protocol):
+    """What an asset store has as well whose uploads leave something behind when their process dies."""
+
+    async def abort_stale_uploads(self, *, older_than_ms: int) -> int:
+        """Remove what is left of uploads that nobody goes on with; return how many.
+
+        Args:
+            older_than_ms: An upload of which it is not known whether its process is dead goes when nothing came for so long.
+        """
+        ...
+
+
+@runtime_checkable
 class AssetStore(Protocol):
     """Immutable bytes by ref. A put is wholly there or absent; bytes never change after a put."""
 
@@ -109,4 +125,30 @@ class AssetStore(Protocol):
 
     async def aclose(self) -> None:
         """Release what this store opened; idempotent (A-024)."""
+        ...
+
+
+@runtime_checkable
+class DeletesMany(Protocol):
+    """An asset store may also delete many assets in few calls; collecting uses it where it is there."""
+
+    async def delete_many(self, refs: Sequence[str]) -> None:
+        """Delete the assets, absent ones too (A-025); when it fails, some of them may be left."""
+        ...
+
+
+@runtime_checkable
+class Presigns(Protocol):
+    """An asset store may also give out URLs that let others read one asset, without credentials, for a while."""
+
+    async def presign(
+        self, ref: str, *, expires_s: int = 3_600, filename: str | None = None
+    ) -> str:
+        """Return a URL whose GET gives the asset's bytes (A-060); whether the asset is there is not asked.
+
+        Args:
+            ref: A ref or URI of this store.
+            expires_s: How long it is valid.
+            filename: The name under which a browser saves it.
+        """
         ...

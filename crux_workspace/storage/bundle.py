@@ -25,6 +25,8 @@ class OpenedRecords:
     records: RecordStore
     assets_url: str | None = None
     """Where assets go when nobody chose a place; None when the backend knows none."""
+    assets: AssetStore | None = None
+    """Opened together with the records, for when nobody chose a place; closed without use otherwise."""
 
 
 class Storage:

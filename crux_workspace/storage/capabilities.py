@@ -12,7 +12,7 @@ class StoreCapabilities:
     """Declared abilities and ceilings of a record store. None means "no ceiling of its own"."""
 
     notify: bool = False
-    """Other processes hear of a commit without polling."""
+    """Other processes hear of a commit without polling: the store has `NotifyingRecordStore.listen`."""
     search: bool = False
     """`Contains` filters are judged by the store instead of by the reader."""
     plans_under_lock: bool = False

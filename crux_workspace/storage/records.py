@@ -24,6 +24,7 @@ __all__ = [
     "CeilingExceeded",
     "Committed",
     "Contains",
+    "NotifyingRecordStore",
     "OutcomeUnknown",
     "Page",
     "PartitionPage",
@@ -339,6 +340,23 @@ class RecordStore(Protocol):
 
     async def aclose(self) -> None:
         """Wait for commits in flight and release everything this store opened; idempotent (R-131)."""
+        ...
+
+
+@runtime_checkable
+class NotifyingRecordStore(RecordStore, Protocol):
+    """A record store that declares `notify`: it hears of commits that other processes make."""
+
+    def listen(self, partition: str, heard: Callable[[int], None]) -> Callable[[], None]:
+        """Have `heard` called with the sequence of commits of a partition, 0 when it was dropped; returns what ends it.
+
+        It is called on the store's loop and must not wait. Word is a hint: it may come late, twice, out of order, for several
+        commits once, or not at all. A store that heard nothing for a while because its connection was gone says how far the
+        partition is as soon as it hears again.
+
+        Must: bring word of another store's commit and drop (R-136), only of the partition that was asked for, and none any more
+        after the returned function was called (R-137).
+        """
         ...
 
 

@@ -33,10 +33,17 @@ if TYPE_CHECKING:
     from crux_workspace.testing.faults import FaultyAssetStore, FaultyRecordStore
     from crux_workspace.testing.filesystems import FilesystemBackendContract
     from crux_workspace.testing.machines import WorkspaceMachine
+    from crux_workspace.testing.minimal import MinimalStoreContract
+    from crux_workspace.testing.minimal_stores import MemoryMinimalStore, MemorySoleStore
     from crux_workspace.testing.model import ModelWorkspace
     from crux_workspace.testing.permission_stores import PermissionStoreContract
     from crux_workspace.testing.records import RecordStoreContract
-    from crux_workspace.testing.report import Report, check_asset_store, check_record_store
+    from crux_workspace.testing.report import (
+        Report,
+        check_asset_store,
+        check_minimal_store,
+        check_record_store,
+    )
     from crux_workspace.testing.workspace import WorkspaceContract, refused
 
 __all__ = [
@@ -56,6 +63,9 @@ __all__ = [
     "Hooks",
     "InterruptExpectation",
     "LatencyRecordStore",
+    "MemoryMinimalStore",
+    "MemorySoleStore",
+    "MinimalStoreContract",
     "ModelWorkspace",
     "PermissionStoreContract",
     "RecordStoreContract",
@@ -65,6 +75,7 @@ __all__ = [
     "WorkspaceMachine",
     "agent_harness",
     "check_asset_store",
+    "check_minimal_store",
     "check_record_store",
     "expect_interrupt",
     "expect_no_interrupt",
@@ -90,6 +101,9 @@ _HOMES = {
     "Hooks": "checks",
     "InterruptExpectation": "agent",
     "LatencyRecordStore": "doubles",
+    "MemoryMinimalStore": "minimal_stores",
+    "MemorySoleStore": "minimal_stores",
+    "MinimalStoreContract": "minimal",
     "ModelWorkspace": "model",
     "PermissionStoreContract": "permission_stores",
     "RecordStoreContract": "records",
@@ -99,6 +113,7 @@ _HOMES = {
     "WorkspaceMachine": "machines",
     "agent_harness": "agent",
     "check_asset_store": "report",
+    "check_minimal_store": "report",
     "check_record_store": "report",
     "expect_interrupt": "agent",
     "expect_no_interrupt": "agent",

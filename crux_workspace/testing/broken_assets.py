@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -19,6 +19,7 @@ from crux_workspace.storage.memory import MemoryAssetStore
 
 __all__ = [
     "DecodesKeys",
+    "DeletesAllButTheLast",
     "DeletesOnce",
     "FailsBeyondTheEnd",
     "ForgetsLastListing",
@@ -208,3 +209,12 @@ class ListsFoldersOnly(MemoryAssetStore):
     async def list(self, prefix: str, *, after: str | None = None, limit: int) -> AssetPage:
         """Add the slash that was not there."""
         return await super().list(prefix.rstrip("/") + "/", after=after, limit=limit)
+
+
+class DeletesAllButTheLast(MemoryAssetStore):
+    """Forgets the last of many."""
+
+    async def delete_many(self, refs: Sequence[str]) -> None:
+        """Delete the others."""
+        for ref in refs[:-1]:
+            await self.delete(ref)

@@ -27,7 +27,7 @@ __all__ = [
     "same",
 ]
 
-KIT_VERSION = 1
+KIT_VERSION = 2
 """Raised when a check is added or asks for more; check ids are never used twice."""
 
 S = TypeVar("S")

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
-from crux_workspace.storage.assets import AssetPage, AssetStore, PutOptions, StoredAsset
+from crux_workspace.storage.assets import (
+    AbortsStaleUploads,
+    AssetPage,
+    AssetStore,
+    PutOptions,
+    StoredAsset,
+)
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.storage.records import (
     Batch,
     Committed,
     Contains,
+    NotifyingRecordStore,
     Page,
     PartitionPage,
     Plan,
@@ -101,6 +108,12 @@ class DelegatingRecordStore:
         """See `RecordStore.drop`."""
         await self.inner.drop(partition)
 
+    def listen(self, partition: str, heard: Callable[[int], None]) -> Callable[[], None]:
+        """See `NotifyingRecordStore.listen`; only asked where `notify` is declared."""
+        if not isinstance(self.inner, NotifyingRecordStore):
+            raise NotImplementedError
+        return self.inner.listen(partition, heard)
+
     async def aclose(self) -> None:
         """See `RecordStore.aclose`."""
         await self.inner.aclose()
@@ -169,6 +182,12 @@ class DelegatingAssetStore:
     async def list(self, prefix: str, *, after: str | None = None, limit: int) -> AssetPage:
         """See `AssetStore.list`."""
         return await self.inner.list(prefix, after=after, limit=limit)
+
+    async def abort_stale_uploads(self, *, older_than_ms: int) -> int:
+        """See `AbortsStaleUploads`; nothing to do where the inner store leaves nothing behind."""
+        if not isinstance(self.inner, AbortsStaleUploads):
+            return 0
+        return await self.inner.abort_stale_uploads(older_than_ms=older_than_ms)
 
     async def aclose(self) -> None:
         """See `AssetStore.aclose`."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from crux_workspace.storage.assets import AssetStore
+from crux_workspace.storage.minimal import MinimalStore
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.testing import broken_assets as assets
 from crux_workspace.testing import broken_commits as commits
+from crux_workspace.testing import broken_minimal as minimal
 from crux_workspace.testing import broken_plans as plans
 from crux_workspace.testing import broken_reads as reads
 
-__all__ = ["BROKEN_ASSET_STORES", "BROKEN_RECORD_STORES"]
+__all__ = ["BROKEN_ASSET_STORES", "BROKEN_MINIMAL_STORES", "BROKEN_RECORD_STORES"]
 
 BROKEN_RECORD_STORES: dict[type[RecordStore], str] = {
     reads.SkipsAbsentKeys: "R-011",
@@ -65,6 +67,7 @@ BROKEN_ASSET_STORES: dict[type[AssetStore], str] = {
     assets.KeepsCancelledPuts: "A-016",
     assets.MissingIsKeyError: "A-020",
     assets.DeletesOnce: "A-021",
+    assets.DeletesAllButTheLast: "A-025",
     assets.SharesEqualBytes: "A-021",
     assets.StreamsInOnePiece: "A-030",
     assets.LengthIsTheEnd: "A-031",
@@ -75,3 +78,20 @@ BROKEN_ASSET_STORES: dict[type[AssetStore], str] = {
     assets.ListsFoldersOnly: "A-052",
 }
 """Asset stores and the check that rejects each; other checks may reject it too."""
+
+BROKEN_MINIMAL_STORES: dict[type[MinimalStore], str] = {
+    minimal.LosesEveryTenthPut: "M-001",
+    minimal.AnswersFromYesterday: "M-001",
+    minimal.TakesFoldersForKeys: "M-002",
+    minimal.NumbersAreFloats: "M-003",
+    minimal.FoldsCase: "M-004",
+    minimal.TruncatesLargeValues: "M-005",
+    minimal.SharesWhatItReturns: "M-006",
+    minimal.MergesObjects: "M-010",
+    minimal.KeepsMutableValues: "M-011",
+    minimal.DeletesBelow: "M-012",
+    minimal.ForgetsLastPage: "M-020",
+    minimal.PrefixIsAPattern: "M-021",
+    minimal.CreateOverwrites: "M-030",
+    minimal.CreateLooksThenPuts: "M-031",
+}

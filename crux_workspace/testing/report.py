@@ -8,9 +8,10 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from crux_workspace.storage.assets import AssetStore
+from crux_workspace.storage.minimal import MinimalStore
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.testing.asset_checks import ASSET_CHECKS
 from crux_workspace.testing.checks import (
@@ -22,18 +23,15 @@ from crux_workspace.testing.checks import (
     NotApplicable,
     applies,
 )
+from crux_workspace.testing.minimal_checks import MINIMAL_CHECKS
 from crux_workspace.testing.record_checks import RECORD_CHECKS
 
-__all__ = ["Outcome", "Report", "check_asset_store", "check_record_store"]
+__all__ = ["Outcome", "Report", "check_asset_store", "check_minimal_store", "check_record_store"]
 
 Status = Literal["passed", "failed", "skipped"]
 
 
-class _Closing(Protocol):
-    async def aclose(self) -> None: ...
-
-
-S = TypeVar("S", bound=_Closing)
+S = TypeVar("S")
 Factory = Callable[[], S | Awaitable[S] | AbstractAsyncContextManager[S]]
 """Makes a store for one check: returns it, or a coroutine or an async context manager that gives it."""
 
@@ -56,7 +54,7 @@ class Report:
     """The outcomes of a kit's run on one store."""
 
     contract: str
-    """``records`` or ``assets``."""
+    """``records``, ``assets`` or ``minimal``."""
     subject: str
     """Class of the store."""
     capabilities: dict[str, Any] = field(default_factory=dict)
@@ -153,6 +151,17 @@ async def check_asset_store(
     return await _run("assets", ASSET_CHECKS, factory, hooks, only, timeout_s)
 
 
+async def check_minimal_store(
+    factory: Factory[MinimalStore],
+    *,
+    hooks: Hooks[MinimalStore] | None = None,
+    only: Iterable[str] | None = None,
+    timeout_s: float = 60.0,
+) -> Report:
+    """Run the kit of minimal stores; see `check_record_store`. A store is closed if it has ``aclose``."""
+    return await _run("minimal", MINIMAL_CHECKS, factory, hooks, only, timeout_s)
+
+
 @asynccontextmanager
 async def _opened(factory: Factory[S]) -> AsyncIterator[S]:
     made = factory()
@@ -164,7 +173,9 @@ async def _opened(factory: Factory[S]) -> AsyncIterator[S]:
     try:
         yield store
     finally:
-        await store.aclose()
+        close = getattr(store, "aclose", None)
+        if close is not None:
+            await close()
 
 
 async def _run(

@@ -5,6 +5,7 @@ Folders are walked by descriptor, and no link below the root is followed: a link
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import time
@@ -32,10 +33,18 @@ class FolderTree:
         """Open a fresh file to write to; return its descriptor and name."""
         self.root.mkdir(parents=True, exist_ok=True)
         with self._folder([TEMPORARY], create=True) as folder:
-            self._remove_stale(folder)
-            name = token_hex(16)
+            self._remove_stale(folder, _STALE_S)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            return os.open(name, flags, 0o666, dir_fd=folder), name
+            while True:
+                name = token_hex(16)
+                file = os.open(name, flags, 0o666, dir_fd=folder)
+                with suppress(
+                    OSError
+                ):  # a file system without locks: age alone tells what is stale
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if os.fstat(file).st_nlink:
+                    return file, name
+                os.close(file)  # a sweep was faster than the lock
 
     def publish(self, temporary: str, names: list[str]) -> None:
         """Give a finished file its name, durably. Its folder may be pruned meanwhile, then it is made again."""
@@ -57,6 +66,16 @@ class FolderTree:
         """Remove a file that will not be finished."""
         with suppress(FileNotFoundError), self._folder([TEMPORARY]) as folder:
             os.unlink(name, dir_fd=folder)
+
+    def remove_stale(self, older_than_s: float) -> int:
+        """Remove files that nobody finishes any more; return how many.
+
+        Who writes one holds a lock on it until it has its name: a file without its lock is a dead process's, whatever its age.
+        Where the file system knows no locks, one that was not written to for so long is stale.
+        """
+        with suppress(FileNotFoundError), self._folder([TEMPORARY]) as folder:
+            return self._remove_stale(folder, older_than_s, dead=True)
+        return 0
 
     def open(self, names: list[str]) -> int:
         """Open a file to read; raises `FileNotFoundError`."""
@@ -129,12 +148,32 @@ class FolderTree:
             raise
 
     @staticmethod
-    def _remove_stale(folder: int) -> None:
-        """Remove what a process that died left half written."""
+    def _remove_stale(folder: int, older_than_s: float, *, dead: bool = False) -> int:
+        """Remove what a process that died left half written, of a certain age, or with `dead` at once."""
+        removed = 0
         with os.scandir(folder) as found:
             for entry in found:
                 with suppress(FileNotFoundError):
                     # Not the modification time: that is set to the injected clock before the file is named.
                     age = time.time() - entry.stat(follow_symlinks=False).st_ctime
-                    if age > _STALE_S:
+                    if (age > older_than_s or dead) and _is_left(
+                        entry.name, folder, age, older_than_s
+                    ):
                         os.unlink(entry.name, dir_fd=folder)
+                        removed += 1
+        return removed
+
+
+def _is_left(name: str, folder: int, age: float, older_than_s: float) -> bool:
+    """Tell whether nobody holds the lock of a half-written file; without locks, whether it is old enough."""
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return age > older_than_s
+    else:
+        return True
+    finally:
+        os.close(file)

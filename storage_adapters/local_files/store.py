@@ -133,6 +133,15 @@ class LocalFilesAssetStore:
 
         return await _in_thread(find)
 
+    async def abort_stale_uploads(self, *, older_than_ms: int) -> int:
+        """See `AbortsStaleUploads`; a dead process's uploads are known by their locks and go at once."""
+
+        def remove() -> int:
+            with _reporting(None):
+                return self._tree.remove_stale(older_than_ms / 1000)
+
+        return await _in_thread(remove)
+
     async def aclose(self) -> None:
         """See `AssetStore.aclose`; nothing stays open between calls."""
 
@@ -183,10 +192,10 @@ class _Upload:
         with _reporting(None):
             os.utime(self._file, ns=(now * _NS_PER_MS, now * _NS_PER_MS))
             os.fsync(self._file)
-            self._close()
             assert self._temporary is not None
             self._tree.publish(self._temporary, self._names)
             self._published = True
+            self._close()
         ref = ref_of(self._names)
         uri = self._tree.root.joinpath(*self._names).as_uri()
         return StoredAsset(ref, uri, self._size, self._digest.hexdigest(), now)

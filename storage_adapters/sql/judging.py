@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from crux_workspace.model.changes import Change
@@ -21,7 +21,7 @@ from crux_workspace.storage.records import Batch, PreconditionFailed
 from storage_adapters.sql import statements
 from storage_adapters.sql.transaction import PartitionState, Transaction
 
-__all__ = ["judge_empty", "judge_expected", "judge_quiet"]
+__all__ = ["judge_empty", "judge_expected", "judge_log", "judge_quiet"]
 
 _RANGES_PER_STATEMENT = 32
 _REVISION = 3
@@ -69,6 +69,18 @@ def judge_quiet(transaction: Transaction, state: PartitionState, batch: Batch) -
         transaction.flush()
     end = prefix_end(LOG_PREFIX)
     rows = transaction.rows(statements.LOG_SINCE, (state.id, log_key(since + 1), end))
+    judge_log(rows, since, last, batch)
+
+
+def judge_log(rows: Iterable[Sequence[Any]], since: int, last: int, batch: Batch) -> None:
+    """Refuse a batch when one of the commits behind `since` touched a quiet path, or they do not reach to `last` without a gap.
+
+    Args:
+        rows: Key, value and body of the log's records behind `since`, in order.
+        since: The last commit known to have left the paths alone.
+        last: The newest commit.
+        batch: What expects them to be quiet.
+    """
     expected = since + 1
     for key, value, body in rows:
         changes: list[Change] = []

@@ -6,19 +6,47 @@ is found by seeking: forward by one recursive statement, backward by one stateme
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from crux_workspace.storage.layout import prefix_end
 from crux_workspace.storage.records import Contains, Page, Record
-from storage_adapters.sql import statements
-from storage_adapters.sql.reading import FIRST_BEHIND, Query, Row, get_many
 
-__all__ = ["list_children"]
+__all__ = ["FIRST_BEHIND", "ChildSource", "list_children"]
+
+FIRST_BEHIND = "\x01"
+"""Keys hold no NUL, so nothing lies between a key and the key with this character behind it."""
 
 _FIRST_ROWS = 32
 _FIRST_ROWS_BEHIND_A_FOLDER = 8
 _MOST_ROWS = 512
+
+
+Statement = tuple[str, Sequence[Any]]
+Row = Sequence[Any]
+
+
+class ChildSource(Protocol):
+    """The statements of one database, for one partition; a `high` of None is no end."""
+
+    def page(
+        self, low: str, high: str | None, limit: int, *, bodies: bool, reverse: bool
+    ) -> Statement:
+        """Read rows of a range, as fields of `Record`."""
+        ...
+
+    def children(
+        self, low: str, high: str | None, limit: int, start: int, delimiter: str, behind: str
+    ) -> Statement:
+        """Find the first key of each child by seeking; `start` is the place behind the prefix, from 1."""
+        ...
+
+    def get_many(
+        self, keys: Sequence[str], *, bodies: bool
+    ) -> Generator[Statement, Any, list[Record | None]]:
+        """Read records by key."""
+        ...
 
 
 @dataclass(slots=True)
@@ -55,21 +83,21 @@ class _Children:
 
 
 def list_children(
-    partition: str,
+    source: ChildSource,
     prefix: str,
-    span: tuple[str, str | bytes],
+    span: tuple[str, str | None],
     delimiter: str,
     reverse: bool,
     limit: int,
     bodies: bool,
     filter: Contains | None,
-) -> Query[Page]:
+) -> Generator[Statement, Any, Page]:
     """Read one page of a scan with a delimiter; see `RecordStore.scan`."""
     children = _Children(prefix, delimiter, limit)
-    yield from _collect(children, partition, span, reverse, bodies or filter is not None)
+    yield from _collect(children, source, span, reverse, bodies or filter is not None)
     names = children.names[:limit]
     missing = [n for n in names if n not in children.folded and n not in children.rows]
-    found = yield from get_many(partition, missing, bodies=bodies or filter is not None)
+    found = yield from source.get_many(missing, bodies=bodies or filter is not None)
     records = {name: Record(*row) for name, row in children.rows.items()}
     records.update((record.key, record) for record in found if record is not None)
     chosen = [records[name] for name in names if name in records]
@@ -80,17 +108,20 @@ def list_children(
 
 
 def _collect(
-    children: _Children, partition: str, span: tuple[str, str | bytes], reverse: bool, bodies: bool
-) -> Query[None]:
+    children: _Children,
+    source: ChildSource,
+    span: tuple[str, str | None],
+    reverse: bool,
+    bodies: bool,
+) -> Generator[Statement, Any, None]:
     low, high = span
     # A page that follows a folder mostly goes on with folders like it.
     behind_a_folder = low.endswith(prefix_end(children.delimiter) or children.delimiter)
     wanted = _FIRST_ROWS_BEHIND_A_FOLDER if behind_a_folder else _FIRST_ROWS
-    text = statements.page(bodies=bodies, contains=False, reverse=reverse)
     seekable = not reverse and prefix_end(children.delimiter) is not None
     while not children.full:
         before = len(children.names)
-        rows: list[Row] = yield text, (partition, low, high, wanted)
+        rows: list[Row] = yield source.page(low, high, wanted, bodies=bodies, reverse=reverse)
         for row in rows:
             children.add(row[0], row)
         if len(rows) < wanted:
@@ -103,24 +134,20 @@ def _collect(
             low = (common and prefix_end(common)) or last + FIRST_BEHIND
         sparse = len(children.names) - before < wanted // 4
         if sparse and seekable and not children.full:
-            yield from _seek(children, partition, low, high)
+            yield from _seek(children, source, low, high)
             return
         wanted = _FIRST_ROWS if sparse else min(wanted * 4, _MOST_ROWS)
 
 
-def _seek(children: _Children, partition: str, low: str, high: str | bytes) -> Query[None]:
+def _seek(
+    children: _Children, source: ChildSource, low: str, high: str | None
+) -> Generator[Statement, Any, None]:
+    behind = prefix_end(children.delimiter)
+    assert behind is not None
     wanted = children.limit + 1 - len(children.names)
-    start = len(children.prefix) + 1
-    parameters: tuple[Any, ...] = (
-        partition,
-        low,
-        high,
-        start,
-        children.delimiter,
-        prefix_end(children.delimiter),
-        wanted,
+    rows: list[Row] = yield source.children(
+        low, high, wanted, len(children.prefix) + 1, children.delimiter, behind
     )
-    rows: list[Row] = yield statements.CHILDREN, parameters
     for row in rows:
         children.add(row[0], None)
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from crux_workspace.storage.layout import META_KEY, prefix_end
 from crux_workspace.storage.records import Contains, Page, PartitionPage, Record
 from storage_adapters.sql import statements
+from storage_adapters.sql.listing import FIRST_BEHIND, list_children
 
 __all__ = [
     "Query",
@@ -32,8 +33,6 @@ Row: TypeAlias = tuple[Any, ...]
 Query: TypeAlias = Generator[tuple[str, Sequence[Any]], list[Row], T]
 
 NO_END = b""
-FIRST_BEHIND = "\x01"
-"""Keys hold no NUL, so nothing lies between a key and the key with this character behind it."""
 
 _EXAMINED_PER_PAGE = 4096
 """Most records one page of a filtered scan looks at, so that a rare needle does not hold a snapshot for long."""
@@ -78,8 +77,8 @@ def in_order(keys: Sequence[str], rows: Sequence[Row]) -> list[Record | None]:
 
 def bounds(
     prefix: str, after: str | None, before: str | None, delimiter: str | None
-) -> tuple[str, str | bytes] | None:
-    """Return the range [low, high) of a scan, or None when it is empty.
+) -> tuple[str, str | None] | None:
+    """Return the range [low, high) of a scan, or None when it is empty; a `high` of None is no end.
 
     An `after` that is a common prefix passes over everything below it.
     """
@@ -92,7 +91,7 @@ def bounds(
         high = before
     if high is not None and low >= high:
         return None
-    return low, NO_END if high is None else high
+    return low, high
 
 
 def scan(
@@ -112,24 +111,48 @@ def scan(
     if span is None or limit < 1:
         return Page([])
     if delimiter:
-        from storage_adapters.sql.listing import list_children
-
+        source = _Source(partition)
         return (
             yield from list_children(
-                partition, prefix, span, delimiter, reverse, limit, bodies, filter
+                source, prefix, span, delimiter, reverse, limit, bodies, filter
             )
         )
     if filter is not None:
         return (yield from _search(partition, span, reverse, limit, bodies, filter))
-    text = statements.page(bodies=bodies, contains=False, reverse=reverse)
-    rows = yield text, (partition, *span, limit + 1)
+    rows = yield _Source(partition).page(*span, limit + 1, bodies=bodies, reverse=reverse)
     records = [Record(*row) for row in rows[:limit]]
     return Page(records, next=records[-1].key if len(rows) > limit else None)
 
 
+class _Source:
+    """The statements that `list_children` needs."""
+
+    def __init__(self, partition: str) -> None:
+        self._partition = partition
+
+    def page(
+        self, low: str, high: str | None, limit: int, *, bodies: bool, reverse: bool
+    ) -> tuple[str, Sequence[Any]]:
+        text = statements.page(bodies=bodies, contains=False, reverse=reverse)
+        return text, (self._partition, low, _end(high), limit)
+
+    def children(
+        self, low: str, high: str | None, limit: int, start: int, delimiter: str, behind: str
+    ) -> tuple[str, Sequence[Any]]:
+        parameters = (self._partition, low, _end(high), start, delimiter, behind, limit)
+        return statements.CHILDREN, parameters
+
+    def get_many(self, keys: Sequence[str], *, bodies: bool) -> Query[list[Record | None]]:
+        return get_many(self._partition, keys, bodies=bodies)
+
+
+def _end(high: str | None) -> str | bytes:
+    return NO_END if high is None else high
+
+
 def _search(
     partition: str,
-    span: tuple[str, str | bytes],
+    span: tuple[str, str | None],
     reverse: bool,
     limit: int,
     bodies: bool,
@@ -138,7 +161,7 @@ def _search(
     low, high = span
     rows = yield (
         statements.boundary(reverse=reverse),
-        (partition, low, high, _EXAMINED_PER_PAGE - 1),
+        (partition, low, _end(high), _EXAMINED_PER_PAGE - 1),
     )
     last: str | None = rows[0][0] if rows else None
     if last is not None and reverse:
@@ -146,7 +169,7 @@ def _search(
     elif last is not None:
         high = last + FIRST_BEHIND
     text = statements.page(bodies=bodies, contains=True, reverse=reverse)
-    rows = yield text, (partition, low, high, limit + 1, filter.needle)
+    rows = yield text, (partition, low, _end(high), limit + 1, filter.needle)
     records = [Record(*row) for row in rows[:limit]]
     return Page(records, next=records[-1].key if len(rows) > limit else last)
 
@@ -163,6 +186,7 @@ def find_partitions(prefix: str, *, after: str | None, limit: int) -> Query[Part
     span = bounds(prefix, after, None, None)
     if span is None or limit < 1:
         return PartitionPage([])
-    rows = yield statements.PARTITIONS, (*span, limit + 1)
+    low, high = span
+    rows = yield statements.PARTITIONS, (low, _end(high), limit + 1)
     names = [row[0] for row in rows[:limit]]
     return PartitionPage(names, names[-1] if len(rows) > limit else None)

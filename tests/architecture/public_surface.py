@@ -22,7 +22,10 @@ PUBLIC = (
     "crux_workspace.testing",
     "crux_workspace.tools",
     "storage_adapters",
+    "storage_adapters.journaled",
     "storage_adapters.local_files",
+    "storage_adapters.object_stores",
+    "storage_adapters.s3",
     "storage_adapters.sql",
 )
 """Modules whose ``__all__`` is public."""

@@ -14,8 +14,8 @@ import pytest
 from crux_workspace import Workspace, errors
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.model.verbs import VERBS
-from crux_workspace.storage import MemoryRecordStore, StoreCapabilities
-from storage_adapters.sql import SqliteRecordStore
+from crux_workspace.storage import StoreCapabilities
+from tests.architecture.tables import abilities, guarantees
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]  # fmt: skip
@@ -93,15 +93,10 @@ def test_every_mutating_verb_has_its_guarantees() -> None:
     assert sorted(named) == sorted(name for name, verb in VERBS.items() if verb.mutates)
 
 
-def test_guarantees_agree_with_the_code() -> None:
-    head = README.partition("| operation | one commit")[2].partition("\n")[0]
-    assert head.index("`memory://`") < head.index("`sqlite://`") < head.index("durability=normal")
-    assert not MemoryRecordStore.capabilities.durable
-    assert SqliteRecordStore.capabilities.durable
-    for operation, one_commit, _, conflict, memory, full, normal in table("Guarantees"):
-        assert memory == "until the process ends"
-        assert full == "survives a power cut"
-        assert normal == "survives a killed process"
+def test_guarantees_are_made_from_what_stores_declare() -> None:
+    """After a wanted change: python -m tests.architecture.tables."""
+    assert guarantees() in README
+    for operation, one_commit, _, conflict, *_ in table("Guarantees"):
         for name in quoted(operation):
             assert one_commit.startswith("yes") == (VERBS[name].commits == 1 and name != "gc")
             parameters = inspect.signature(getattr(Workspace, name)).parameters
@@ -115,20 +110,10 @@ def test_guarantees_agree_with_the_code() -> None:
 
 
 def test_the_abilities_of_stores_are_the_declared_ones() -> None:
-    told: dict[str, list[str]] = {}
-    for ability, *cells in table("Stores and what they can do"):
-        told |= dict.fromkeys(quoted(ability), cells)
-    stores = (MemoryRecordStore.capabilities, SqliteRecordStore.capabilities)
-    assert told == {
-        name: [_told(getattr(store, name)) for store in stores]
-        for name in StoreCapabilities.__dataclass_fields__
-    }
-
-
-def _told(value: bool | int | None) -> str:
-    if value is None:
-        return "none"
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:,}"
+    """After a wanted change: python -m tests.architecture.tables."""
+    assert abilities() in README
+    told = [name for row in table("Stores and what they can do") for name in quoted(row[0])]
+    assert told == list(StoreCapabilities.__dataclass_fields__)
 
 
 # -- errors
@@ -175,6 +160,26 @@ def test_the_overview_names_every_command() -> None:
 
     told = {command.split()[0] for row in table("Command line") for command in quoted(row[0])}
     assert told == set(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+# -- running a fleet
+
+
+def test_each_claim_about_running_a_fleet_names_a_test_that_is_there() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "postgres").glob("test_*.py")
+    )
+    named = re.findall(r"`(test_\w+)`", page)
+    assert len(named) > 20
+    assert [name for name in named if f"def {name}(" not in sources] == []
+    for path in re.findall(r"`(tests/[\w/.]+)`", page):
+        assert (ROOT / path).exists()
+    rows = [
+        line for line in page.partition("| what fails |")[2].splitlines() if line.startswith("| ")
+    ]
+    for row in rows[1:]:
+        assert "`test_" in row or "*untested*" in row, row
 
 
 # -- all documents

@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("aiosqlite", "alembic", "opentelemetry", "pytest", "rich", "sqlalchemy", "typer")
+HEAVY = (
+    "aiosqlite",
+    "alembic",
+    "boto3",
+    "botocore",
+    "obstore",
+    "opentelemetry",
+    "pytest",
+    "rich",
+    "sqlalchemy",
+    "typer",
+)
 SCRIPT = f"""
 import json, sys, time
 sys.path.insert(0, {str(ROOT)!r})

@@ -13,5 +13,5 @@ from tests.support.stages import KINDS, Stage, open_stage
 @pytest.fixture(params=KINDS)
 async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stage]:
     """A store of each kind in turn."""
-    async with open_stage(request.param, tmp_path) as opened:
+    async with open_stage(request.param, tmp_path, request) as opened:
         yield opened

@@ -6,7 +6,6 @@ import os
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +21,10 @@ ATTEMPTS = 4
 MANY, BIG = "/workspace/many", "/workspace/big.txt"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def ws(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Workspace]:
+@pytest.fixture
+async def ws(store_url: str) -> AsyncIterator[Workspace]:
     """A workspace of each kind in turn."""
-    sqlite = f"sqlite:///{tmp_path}/w.db?durability=normal"
-    async with open_workspace("memory://" if request.param == "memory" else sqlite) as opened:
+    async with open_workspace(store_url) as opened:
         yield opened
 
 

@@ -73,14 +73,6 @@ def watcher() -> Iterator[Watcher]:
     root.removeHandler(handler)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
-    """A storage of each kind in turn."""
-    sqlite = f"sqlite:///{tmp_path}/w.db?durability=normal"
-    async with open_storage("memory://" if request.param == "memory" else sqlite) as opened:
-        yield opened
-
-
 def made(watcher: Watcher, stored: Storage, word: str, **options: Any) -> Workspace:
     return workspace(
         id="w", namespace=f"{word}-space", storage=stored, telemetry=watcher.telemetry, **options

@@ -22,7 +22,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", CASES, ids=repr)
 async def test_a_failing_record_store_leaves_all_or_nothing(stage: Stage, case: Case) -> None:
     expected = await reference(stage, case)
-    for fault in chosen(FAULTS, f"{stage.kind} {case}", 0.2 if stage.kind == "sqlite" else 0.4):
+    for fault in chosen(FAULTS, f"{stage.kind} {case}", stage.share):
         await _play_all(stage, case, expected, FAULTS[fault])
 
 

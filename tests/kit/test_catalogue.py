@@ -12,17 +12,18 @@ from typing import Any
 
 import pytest
 
-from crux_workspace.storage import assets, capabilities, records
+from crux_workspace.storage import assets, capabilities, minimal, records
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.testing.asset_checks import ASSET_CHECKS
 from crux_workspace.testing.checks import Check, Checks, applies
+from crux_workspace.testing.minimal_checks import MINIMAL_CHECKS
 from crux_workspace.testing.record_checks import RECORD_CHECKS
 
 
 @pytest.mark.parametrize(
     ("checks", "contract", "letter"),
-    [(RECORD_CHECKS, records, "R"), (ASSET_CHECKS, assets, "A")],
-    ids=["records", "assets"],
+    [(RECORD_CHECKS, records, "R"), (ASSET_CHECKS, assets, "A"), (MINIMAL_CHECKS, minimal, "M")],
+    ids=["records", "assets", "minimal"],
 )
 def test_each_check_is_quoted_in_its_contract(
     checks: Iterable[Check[Any]], contract: Any, letter: str

@@ -18,7 +18,7 @@ async def test_report_of_a_sound_store() -> None:
     assert report.passed
     assert report.exit_code == 0
     assert str(report).startswith("assets: MemoryAssetStore   base ")
-    assert "verdict: conforms (kit 1)" in str(report)
+    assert "verdict: conforms (kit 2)" in str(report)
     assert json.loads(json.dumps(report.to_dict()))["passed"] is True
 
 

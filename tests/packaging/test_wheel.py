@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.postgres import PostgresServer
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -93,6 +95,13 @@ def test_the_wheel_holds_what_it_should(wheel: Path) -> None:
     ours = {path.name for path in (ROOT / "migrations" / "versions").glob("*.py")}
     shipped = "storage_adapters/sql/migrations/versions/"
     assert {name.removeprefix(shipped) for name in names if name.startswith(shipped)} == ours
+    theirs = {path.name for path in (ROOT / "migrations" / "postgres").rglob("*.py")}
+    shipped = "storage_adapters/sql/migrations/postgres/"
+    assert {
+        name.rpartition("/")[2]
+        for name in names
+        if name.startswith(shipped) and name.endswith(".py")
+    } == theirs
 
 
 def test_it_works_alone(python: Path, tmp_path: Path) -> None:
@@ -117,6 +126,42 @@ def test_a_missing_extra_is_named(python: Path, tmp_path: Path) -> None:
         "except ImportError as error:\n    print(error)\n"
     )
     assert "crux-workspace[testing]" in run(python, "-c", script, cwd=tmp_path).stdout
+
+
+def test_postgres_without_its_extra_names_it(python: Path, tmp_path: Path) -> None:
+    for call in ("asyncio.run(open_storage(url)._open())", "migrate(url)"):
+        script = (
+            "import asyncio\nfrom crux_workspace.errors import UnsupportedError\n"
+            "from storage_adapters import migrate, open_storage\n"
+            f"url = 'postgresql://localhost/x'\ntry:\n    {call}\n"
+            "except UnsupportedError as error:\n    print(error, error.code)\n"
+        )
+        told = run(python, "-c", script, cwd=tmp_path).stdout
+        assert "crux-workspace[postgres]" in told
+        assert "CAPABILITY_MISSING" in told
+
+
+@pytest.mark.postgres
+def test_postgres_with_its_extra_is_migrated_and_used_from_the_wheel(
+    python: Path, tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    extra = tmp_path / "extra"
+    needed = PROJECT["optional-dependencies"]["postgres"]
+    run(python, "-m", "pip", "install", "--quiet", "--target", extra, *needed, cwd=tmp_path)
+    postgres_server.psql("postgres", "create database wheel")
+    url = postgres_server.url("wheel")
+    script = (
+        f"import sys; sys.path.append({str(extra)!r})\n"
+        "from crux_workspace.cli.main import main; main(sys.argv[1:])"
+    )
+    for arguments in (
+        ("migrate", url),
+        ("--url", url, "write", "/workspace/a.md", "hello"),
+        ("--url", url, "cat", "/workspace/a.md"),
+    ):
+        ran = run(python, "-c", script, *arguments, cwd=tmp_path)
+    assert ran.stdout == "hello"
+    postgres_server.psql("postgres", "drop database wheel")
 
 
 def test_what_tests_need_is_not_installed(python: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from crux_workspace.storage import Storage, memory_storage, storage
 from crux_workspace.testing import CommitOnlyRecordStore
 from crux_workspace.testing.workspace import WorkspaceContract
 from storage_adapters import open_storage
+from tests.support.adapted import journaled_storage, s3_storage
 
 
 class TestWorkspaceInMemory(WorkspaceContract):
@@ -26,8 +27,31 @@ class TestWorkspaceOnSqlite(WorkspaceContract):
             yield opened
 
 
+@pytest.mark.postgres
+class TestWorkspaceOnPostgres(WorkspaceContract):
+    @pytest.fixture
+    async def storage(self, postgres_url: str) -> AsyncIterator[Storage]:
+        async with open_storage(postgres_url) as opened:
+            yield opened
+
+
 class TestWorkspaceOnACommitOnlyStore(WorkspaceContract):
     @pytest.fixture
     def storage(self) -> Storage:
         whole = memory_storage()
         return storage(records=CommitOnlyRecordStore(whole.records), assets=whole.assets)
+
+
+class TestWorkspaceOnAJournaledStore(WorkspaceContract):
+    @pytest.fixture
+    async def storage(self) -> AsyncIterator[Storage]:
+        async with journaled_storage() as opened:
+            yield opened
+
+
+@pytest.mark.s3
+class TestWorkspaceWithAssetsInS3(WorkspaceContract):
+    @pytest.fixture
+    async def storage(self) -> AsyncIterator[Storage]:
+        async with await s3_storage() as opened:
+            yield opened

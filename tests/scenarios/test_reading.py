@@ -191,7 +191,7 @@ async def test_a_stream_that_is_left_early_is_closed_at_once_down_to_the_store()
 
     records = MemoryRecordStore()
     async with workspace(id="w", namespace="n", records=records, assets=WatchedAssetStore()) as ws:
-        await ws.write("/workspace/a.bin", b"abc")
+        await ws.write("/workspace/a.bin", b"abc" * 100_000)
         chunks: Any = ws.stream("/workspace/a.bin", chunk_bytes=1)
         assert await anext(chunks) == b"a"
         await chunks.aclose()

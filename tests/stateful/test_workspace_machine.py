@@ -11,8 +11,16 @@ import pytest
 from crux_workspace.storage import Storage
 from crux_workspace.testing.machines import WorkspaceMachine
 from storage_adapters import open_storage
+from tests.support.adapted import journaled_storage
+from tests.support.postgres import PostgresServer, empty
 
 pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def served(postgres_server: PostgresServer) -> None:
+    """Tell the machines of the server; a machine takes no fixtures."""
+    OnPostgres.server = postgres_server
 
 
 class Limited(WorkspaceMachine):
@@ -59,6 +67,43 @@ class SqliteTwoHandles(OnSqlite, TwoHandles):
     pass
 
 
+class OnJournaled(WorkspaceMachine):
+    async def open_storage(self) -> Storage:
+        return journaled_storage()
+
+
+class JournaledTwoHandles(OnJournaled, TwoHandles):
+    pass
+
+
+TestJournaled = OnJournaled.TestCase
+TestJournaledTwoHandles = JournaledTwoHandles.TestCase
+
+
+class OnPostgres(WorkspaceMachine):
+    server: PostgresServer
+
+    async def open_storage(self) -> Storage:
+        await empty(self.server)
+        return await open_storage(self.server.url(pool_size=4))
+
+
+class PostgresLimited(OnPostgres, Limited):
+    pass
+
+
+class PostgresShortHistory(OnPostgres, ShortHistory):
+    pass
+
+
+class PostgresExpiring(OnPostgres, Expiring):
+    pass
+
+
+class PostgresTwoHandles(OnPostgres, TwoHandles):
+    pass
+
+
 TestMemory = WorkspaceMachine.TestCase
 TestMemoryLimited = Limited.TestCase
 TestMemoryShortHistory = ShortHistory.TestCase
@@ -69,3 +114,8 @@ TestSqliteLimited = SqliteLimited.TestCase
 TestSqliteShortHistory = SqliteShortHistory.TestCase
 TestSqliteExpiring = SqliteExpiring.TestCase
 TestSqliteTwoHandles = SqliteTwoHandles.TestCase
+TestPostgres = OnPostgres.TestCase
+TestPostgresLimited = PostgresLimited.TestCase
+TestPostgresShortHistory = PostgresShortHistory.TestCase
+TestPostgresExpiring = PostgresExpiring.TestCase
+TestPostgresTwoHandles = PostgresTwoHandles.TestCase

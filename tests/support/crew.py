@@ -64,7 +64,13 @@ class Worker:
     def kill(self) -> list[Any]:
         """End the process where it is; returns the lines that it had written whole."""
         self.process.kill()
-        out, errors = self.process.communicate()
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        out = (
+            self.process.stdout.read()
+        )  # not communicate(): that misses lines which `first` read ahead
+        errors = self.process.stderr.read()
+        self.process.wait()
         assert "Traceback" not in errors, errors
         return [json.loads(line) for line in out.split("\n")[:-1]]
 
@@ -107,7 +113,8 @@ async def check_file(path: Path, namespace: str = "default") -> Records:
         (astray,) = connection.execute(
             "select (select count(*) from bodies where id not in "
             "(select body_id from records where body_id is not null)) + "
-            "(select count(*) from records where body_id not in (select id from bodies))"
+            "(select count(*) from records "
+            "where body_id is not null and body_id not in (select id from bodies))"
         ).fetchone()
         assert astray == 0
     storage: Storage

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from crux_workspace.engine.bodies import readable
 from crux_workspace.engine.codec import (
+    IN_PARTS,
     ArtifactRecord,
     AssetCount,
     Expiry,
@@ -42,7 +43,7 @@ class Records:
         """Assets that a version holds."""
         holders = [decode(Head, r.value) for r in self.of("head")]
         ended = [decode(State, r.value) for r in self.of("state")]
-        return {holder.asset for holder in [*holders, *ended] if holder.asset is not None}
+        return {ref for holder in [*holders, *ended] for ref in holder.refs}
 
     @property
     def trashed(self) -> set[str]:
@@ -104,7 +105,7 @@ def _check_counters(records: Records) -> None:
 def _check_assets(records: Records) -> None:
     holders = [decode(Head, r.value) for r in records.of("head")]
     ended = [decode(State, r.value) for r in records.of("state")]
-    expected = Counter(h.asset for h in [*holders, *ended] if h.asset is not None)
+    expected = Counter(ref for holder in [*holders, *ended] for ref in holder.refs)
     counted = {
         r.key.split("\x01")[1]: decode(AssetCount, r.value).count for r in records.of("asset")
     }
@@ -112,7 +113,12 @@ def _check_assets(records: Records) -> None:
     assert not records.trashed & set(counted), "nothing that is held is in the trash"
     for record in records.of("head"):
         head = decode(Head, record.value)
-        assert (record.body is None) == (head.asset is not None), "content is in one place"
+        assert (record.body is None) == bool(head.refs), "content is in one place"
+    for holder in [*holders, *ended]:
+        assert (holder.enc == IN_PARTS) == bool(holder.parts)
+        assert not (holder.parts and holder.asset)
+        if holder.refs:
+            assert sum(piece.size for piece in holder.pieces()) == holder.size
 
 
 def _check_files(records: Records) -> None:
@@ -152,10 +158,10 @@ async def _check_histories(reader: Reader, records: Records) -> None:
             base = states[state_key(state.file_id, *state.state.base)]
             assert state.version < base.version <= group_end(state.version)
             assert not base.state.partial
-            assert base.state.asset is None
-        if state.state.partial or state.state.asset is not None or state.is_tombstone:
+            assert base.state.is_inline
+        if state.state.partial or state.state.refs or state.is_tombstone:
             assert state.body is None
-            assert state.state.enc is None
+            assert state.state.enc in (None, IN_PARTS)
             continue
         plain = await readable(reader, state)
         assert plain is not None

@@ -11,6 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from crux_workspace import Workspace
 from crux_workspace.storage.layout import partition_name
 from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
@@ -20,13 +22,17 @@ from crux_workspace.testing import (
     FaultyAssetStore,
     FaultyRecordStore,
     FixedClock,
+    MemoryMinimalStore,
 )
+from storage_adapters.journaled import journaled
 from storage_adapters.sql import SqliteRecordStore
+from storage_adapters.sql.postgres import PostgresRecordStore
 from tests.support.dumps import dump
+from tests.support.postgres import PostgresServer, empty
 from tests.support.soundness import Records, check_sound
 from tests.support.verb_cases import Case, make, seed
 
-__all__ = ["EVERYTHING", "KINDS", "Stage", "Trial", "chosen", "open_stage"]
+__all__ = ["ALL_STORES", "EVERYTHING", "KINDS", "Stage", "Trial", "chosen", "open_stage"]
 
 EVERYTHING = os.environ.get("CRUX_FAULTS") == "all"
 """Sweep over everything; by default the larger sweeps take a sample."""
@@ -43,7 +49,10 @@ def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
     return random.Random(by).sample(every, most)
 
 
-KINDS = ("memory", "commit only", "sqlite")
+ALL_STORES = os.environ.get("CRUX_STORES") == "all"
+"""Play on journaled stores, and on assets in S3, too: `CRUX_STORES=all`; by default they are held to the kits and the contract."""
+
+KINDS = ("memory", "commit only", "sqlite", "postgres", *(("journaled",) if ALL_STORES else ()))
 
 
 @dataclass
@@ -121,6 +130,11 @@ class Stage:
     numbers: count[int] = field(default_factory=lambda: count(1))
 
     @property
+    def share(self) -> float:
+        """Which share of a larger sweep is played where not everything is."""
+        return {"sqlite": 0.2, "postgres": 0.1}.get(self.kind, 0.4)
+
+    @property
     def records(self) -> RecordStore:
         """The store without faults."""
         return self.dress(self.bare)
@@ -148,12 +162,22 @@ def _as_it_is(store: RecordStore) -> RecordStore:
 
 
 @asynccontextmanager
-async def open_stage(kind: str, folder: Path) -> AsyncIterator[Stage]:
-    """Open a store of one kind."""
+async def open_stage(
+    kind: str, folder: Path, request: pytest.FixtureRequest | None = None
+) -> AsyncIterator[Stage]:
+    """Open a store of one kind; a test's request gives it the server that some kinds need."""
     if kind == "memory":
         yield Stage(kind, MemoryRecordStore(), _as_it_is)
+    elif kind == "journaled":
+        yield Stage(kind, journaled(MemoryMinimalStore(), durable=True), _as_it_is)
     elif kind == "commit only":
         yield Stage(kind, MemoryRecordStore(), CommitOnlyRecordStore)
+    elif kind == "postgres":
+        assert request is not None
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        await empty(server)
+        async with await PostgresRecordStore.open(server.url(pool_size=4)) as records:
+            yield Stage(kind, records, _as_it_is)
     else:
         store = await SqliteRecordStore.open(folder / "records.db", durability="normal")
         yield Stage(kind, store, _as_it_is)

@@ -14,6 +14,8 @@ from crux_workspace import (
     Workspace,
     workspace,
 )
+from crux_workspace.engine import measuring
+from crux_workspace.engine.parts import MAX_PARTS
 from crux_workspace.storage.assets import AssetStore
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.testing import FixedClock
@@ -41,6 +43,12 @@ _CALLING_ASSETS = {
     "edit large text",
     "append until large",
     "append to large text",
+    "append to text that another process wrote",
+    "append to parts",
+    "append to so many parts that they are joined",
+    "edit parts",
+    "copy parts from another namespace",
+    "write text as a stream",
     "update an asset",
     "copy from another namespace",
     "copy a directory from another namespace",
@@ -121,6 +129,11 @@ async def _chunks() -> AsyncIterator[bytes]:
         yield BINARY
 
 
+async def _lines() -> AsyncIterator[bytes]:
+    for _ in range(3):
+        yield LARGE.encode()
+
+
 def _purge(path: str, *, recursive: bool = False) -> Call:
     return lambda ws, ns: ws.delete(path, recursive=recursive, purge=True, namespace=ns)
 
@@ -142,6 +155,24 @@ async def _delete_tree(ws: Workspace, namespace: str) -> None:
 async def _write_many(ws: Workspace, namespace: str) -> None:
     for n in range(4):
         await ws.write("/workspace/many.bin", BINARY[: n + 1], namespace=namespace)
+
+
+async def _add_parts(ws: Workspace, namespace: str) -> None:
+    for n in range(3):
+        await ws.append("/workspace/large.txt", f"part {n}\n", namespace=namespace)
+    await ws.append("/workspace/q.txt", "another part", namespace=OTHER + namespace)
+
+
+async def _add_most_parts(ws: Workspace, namespace: str) -> None:
+    async with ws.transaction(namespace=namespace) as tx:
+        for n in range(MAX_PARTS - 1):
+            await tx.append("/workspace/large.txt", f"{n}\n")
+
+
+async def _append_unknown(ws: Workspace, namespace: str) -> Any:
+    """Append to a text whose hash state is not remembered: it is read first."""
+    measuring._remembered._states.clear()
+    return await ws.append("/workspace/large.txt", "z", namespace=namespace)
 
 
 def _long_history(versions: int, pinned: int | None = None) -> Call:
@@ -192,6 +223,44 @@ CASES = [
     Case("append to nothing", lambda ws, n: ws.append("/workspace/n.md", "more\n", namespace=n)),
     Case("append until large", lambda ws, n: ws.append("/workspace/a.md", LARGE, namespace=n)),
     Case("append to large text", lambda ws, n: ws.append("/workspace/large.txt", "z", namespace=n)),
+    Case("append to text that another process wrote", _append_unknown, before=_add_parts),
+    Case(
+        "append to parts",
+        lambda ws, n: ws.append("/workspace/large.txt", "z", namespace=n),
+        before=_add_parts,
+    ),
+    Case(
+        "append to so many parts that they are joined",
+        lambda ws, n: ws.append("/workspace/large.txt", "z", namespace=n),
+        before=_add_most_parts,
+    ),
+    Case(
+        "edit parts",
+        lambda ws, n: ws.edit("/workspace/large.txt", "part 1", "part one", namespace=n),
+        before=_add_parts,
+    ),
+    Case(
+        "undo parts",
+        lambda ws, n: ws.undo("/workspace/large.txt", namespace=n),
+        before=_add_parts,
+    ),
+    Case(
+        "copy parts",
+        lambda ws, n: ws.copy("/workspace/large.txt", "/outputs/l.txt", namespace=n),
+        before=_add_parts,
+    ),
+    Case(
+        "copy parts from another namespace",
+        lambda ws, n: ws.copy(
+            "/workspace/q.txt", "/workspace/n", to_namespace=n, namespace=OTHER + n
+        ),
+        before=_add_parts,
+    ),
+    Case("purge parts", _purge("/workspace/large.txt"), before=_add_parts, steps=True),
+    Case(
+        "write text as a stream",
+        lambda ws, n: ws.write("/workspace/n.txt", _lines(), encoding="utf-8", namespace=n),
+    ),
     Case(
         "update",
         lambda ws, n: ws.update("/workspace/a.md", lambda value: value.upper(), namespace=n),

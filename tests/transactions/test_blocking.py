@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +17,9 @@ from tests.support.transactions import BIG, conflict, not_reached, whole
 A, B = "/workspace/a", "/workspace/b"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def sws(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SyncWorkspace]:
-    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/work.db"
-    with open_workspace_sync(url) as opened:
+@pytest.fixture
+def sws(store_url: str) -> Iterator[SyncWorkspace]:
+    with open_workspace_sync(store_url) as opened:
         yield opened
 
 

@@ -330,11 +330,12 @@ async def test_a_path_read_after_it_changed_says_what_changed_too(
 
 async def test_of_two_on_one_path_one_wins(ws: Workspace, other: Workspace) -> None:
     await ws.write(A, "base")
+    both_have_read = asyncio.Barrier(2)
 
     async def run(of: Workspace, text: str) -> str:
         async with of.transaction() as tx:
             old = await tx.read_text(A)
-            await asyncio.sleep(0)
+            await both_have_read.wait()
             await tx.write(A, old + text)
         return text
 

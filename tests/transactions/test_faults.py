@@ -27,18 +27,14 @@ FAULTS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(params=KINDS)
 async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stage]:
-    async with open_stage(request.param, tmp_path) as opened:
+    async with open_stage(request.param, tmp_path, request) as opened:
         yield opened
-
-
-def share(stage: Stage) -> float:
-    return 0.2 if stage.kind == "sqlite" else 0.4
 
 
 @pytest.mark.parametrize("case", TRANSACTIONS, ids=repr)
 async def test_a_failing_record_store_leaves_all_or_nothing(stage: Stage, case: Case) -> None:
     expected = await reference(stage, case)
-    for fault in chosen(FAULTS, f"{stage.kind} {case}", share(stage)):
+    for fault in chosen(FAULTS, f"{stage.kind} {case}", stage.share):
         calls = await sweep_calls(partial(_play, stage, case, expected, FAULTS[fault]))
         assert calls >= expected.record_calls
 
@@ -47,7 +43,7 @@ async def test_a_failing_record_store_leaves_all_or_nothing(stage: Stage, case: 
 async def test_a_failing_asset_store_leaves_all_or_nothing(stage: Stage, case: Case) -> None:
     expected = await reference(stage, case)
     assert expected.asset_calls
-    for fault in chosen(FAULTS, f"{stage.kind} {case} assets", share(stage)):
+    for fault in chosen(FAULTS, f"{stage.kind} {case} assets", stage.share):
         options = {**FAULTS[fault], "assets": True}
         calls = await sweep_calls(partial(_play, stage, case, expected, options))
         assert calls >= 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +14,9 @@ from crux_workspace.errors import InvalidInputError
 A = "/workspace/a.md"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def sws(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SyncWorkspace]:
-    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/work.db"
-    with open_workspace_sync(url) as opened:
+@pytest.fixture
+def sws(store_url: str) -> Iterator[SyncWorkspace]:
+    with open_workspace_sync(store_url) as opened:
         yield opened
 
 

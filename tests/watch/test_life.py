@@ -104,6 +104,7 @@ async def test_stop_cancels_a_callback_that_is_running(ws: Workspace) -> None:
 
     handle = ws.watch()
     handle.on(hang)
+    await handle.ready()
     start = handle.cursor
     await ws.write(A, "1")
     await entered.wait()

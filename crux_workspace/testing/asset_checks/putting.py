@@ -7,7 +7,13 @@ import hashlib
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from crux_workspace.storage.assets import AssetNotFound, AssetStore, AssetTooLarge, StoredAsset
+from crux_workspace.storage.assets import (
+    AssetNotFound,
+    AssetStore,
+    AssetTooLarge,
+    DeletesMany,
+    StoredAsset,
+)
 from crux_workspace.testing.asset_checks.shelf import (
     ASSET_CHECKS,
     FreshAssets,
@@ -19,7 +25,7 @@ from crux_workspace.testing.asset_checks.shelf import (
     payload,
     shelf,
 )
-from crux_workspace.testing.checks import holds, raises, same
+from crux_workspace.testing.checks import NotApplicable, holds, raises, same
 
 __all__: list[str] = []
 
@@ -209,6 +215,20 @@ async def check_bytes_are_isolated(store: AssetStore, fresh: FreshAssets) -> Non
     buffer[:] = b"third"
     same(await store.get(asset.ref), b"firstother", "bytes of the asset")
     same(type(await store.get(asset.ref)), bytes, "type of what get returns")
+
+
+@ASSET_CHECKS.add()
+async def check_delete_many(store: AssetStore, fresh: FreshAssets) -> None:
+    """A-025: a store that deletes many assets in one call deletes those and no others, absent ones being no error."""
+    if not isinstance(store, DeletesMany):
+        raise NotApplicable("delete_many is not declared")
+    prefix = shelf(fresh)
+    assets = [await keep(store, f"{prefix}{name}/", b"x") for name in ("a", "a%20b", "a+b", "c")]
+    await store.delete_many([])
+    await store.delete_many([a.ref for a in assets[:3]] + [assets[0].ref])
+    same([a.ref for a in await listed(store, fresh, prefix)], [assets[3].ref], "assets left")
+    await store.delete_many([a.ref for a in assets])
+    same(await listed(store, fresh, prefix), [], "assets after deleting all")
 
 
 @ASSET_CHECKS.add()

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from crux_workspace.storage.assets import AssetNotFound, AssetStore
+import asyncio
+from contextlib import suppress
+from urllib.request import urlopen
+
+from crux_workspace.errors import UnsupportedError
+from crux_workspace.storage.assets import AssetNotFound, AssetStore, Presigns
 from crux_workspace.testing.asset_checks.shelf import (
     ASSET_CHECKS,
     FreshAssets,
@@ -11,7 +16,7 @@ from crux_workspace.testing.asset_checks.shelf import (
     payload,
     shelf,
 )
-from crux_workspace.testing.checks import holds, raises, same
+from crux_workspace.testing.checks import NotApplicable, holds, raises, same
 
 __all__: list[str] = []
 
@@ -76,3 +81,26 @@ async def check_abandoned_stream(store: AssetStore, fresh: FreshAssets) -> None:
     rest = [chunk async for chunk in kept]
     same(second + b"".join(rest) == data[5:], True, "the other stream")
     await store.delete(asset.ref)
+
+
+@ASSET_CHECKS.add()
+async def check_presigned(store: AssetStore, fresh: FreshAssets) -> None:
+    """A-060: a presigned URL gives the bytes to whoever has it, given a ref or a URI."""
+    if not isinstance(store, Presigns):
+        raise NotApplicable("presign is not declared")
+    asset = await keep(store, f"{shelf(fresh)}a%20b/", b"presigned")
+
+    def fetch(url: str) -> bytes:
+        holds(url.startswith(("http://", "https://")), "the URL is one for the web")
+        with urlopen(url, timeout=30) as answer:  # noqa: S310 - its scheme was looked at
+            data: bytes = answer.read()
+            return data
+
+    try:
+        urls = [await store.presign(ref, expires_s=60) for ref in (asset.ref, asset.uri)]
+    except UnsupportedError:
+        raise NotApplicable("presign is not declared") from None
+    with suppress(UnsupportedError):
+        urls.append(await store.presign(asset.ref, expires_s=60, filename="a + b ä.bin"))
+    for url in urls:
+        same(await asyncio.to_thread(fetch, url), b"presigned", "the bytes behind the URL")

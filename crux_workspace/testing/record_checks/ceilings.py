@@ -16,7 +16,7 @@ from crux_workspace.testing.record_checks.bench import (
 
 __all__: list[str] = []
 
-_LARGEST = 32 << 20
+_LARGEST = 64 << 20
 
 
 def _limit(limit: int | None) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 from crux_workspace.storage.capabilities import StoreCapabilities
-from crux_workspace.storage.records import PreconditionFailed, RecordStore
-from crux_workspace.testing.checks import NotApplicable, raises, same
+from crux_workspace.storage.records import NotifyingRecordStore, PreconditionFailed, RecordStore
+from crux_workspace.testing.checks import CheckFailed, NotApplicable, holds, raises, same
 from crux_workspace.testing.record_checks.bench import (
     RECORD_CHECKS,
     FreshRecords,
@@ -16,6 +19,9 @@ from crux_workspace.testing.record_checks.bench import (
 )
 
 __all__: list[str] = []
+
+_PATIENCE = 100
+_PAUSE_S = 0.02
 
 
 async def _another(store: RecordStore, fresh: FreshRecords) -> RecordStore:
@@ -104,3 +110,68 @@ async def check_poke(store: RecordStore, fresh: FreshRecords) -> None:
     await one(store, writer.partition, "a")
     await poke(store, writer.partition, "a", b'{"v":2}')
     same((await one(store, writer.partition, "a")).value, b'{"v":2}', "the value behind the store")
+
+
+@RECORD_CHECKS.add("notify")
+async def check_word_of_others(store: RecordStore, fresh: FreshRecords) -> None:
+    """R-136: word of another store's commit and drop reaches who listens, without polling."""
+    second = await _another(store, fresh)
+    try:
+        writer = await seed(store, fresh, put("a"))
+        heard, leave = _listening(store, writer.partition)
+        other = Writer(second, writer.partition, fresh)
+        other.incarnation = writer.incarnation
+        await _until(lambda: len(heard) > 0, other)
+        await second.drop(writer.partition)
+        await _soon(lambda: 0 in heard, "word of the drop")
+        leave()
+    finally:
+        await second.aclose()
+
+
+@RECORD_CHECKS.add("notify")
+async def check_word_of_one_partition(store: RecordStore, fresh: FreshRecords) -> None:
+    """R-137: who listens hears only of the partition asked for, and nothing more after leaving."""
+    second = await _another(store, fresh)
+    try:
+        writer = await seed(store, fresh, put("a"))
+        heard, leave = _listening(store, writer.partition)
+        strange, leave_strange = _listening(store, fresh.name("another"))
+        other = Writer(second, writer.partition, fresh)
+        other.incarnation = writer.incarnation
+        await _until(lambda: len(heard) > 0, other)
+        same(strange, [], "word of a partition that nobody committed to")
+        leave_strange()
+        leave()
+        known = len(heard)
+        control, leave_control = _listening(store, writer.partition)
+        await _until(lambda: len(control) > 0, other)
+        same(len(heard), known, "words heard after leaving")
+        leave_control()
+    finally:
+        await second.aclose()
+
+
+def _listening(store: RecordStore, partition: str) -> tuple[list[int], Callable[[], None]]:
+    holds(isinstance(store, NotifyingRecordStore), "a store that declares notify has `listen`")
+    assert isinstance(store, NotifyingRecordStore)
+    heard: list[int] = []
+    return heard, store.listen(partition, heard.append)
+
+
+async def _until(holds_now: Callable[[], bool], other: Writer) -> None:
+    """Commit again and again until word comes: listening may take a moment to begin."""
+    for _ in range(_PATIENCE):
+        await other.commit(put("a"))
+        await asyncio.sleep(_PAUSE_S)
+        if holds_now():
+            return
+    raise CheckFailed("word of another store's commits did not come")
+
+
+async def _soon(holds_now: Callable[[], bool], what: str) -> None:
+    for _ in range(_PATIENCE):
+        if holds_now():
+            return
+        await asyncio.sleep(_PAUSE_S)
+    raise CheckFailed(f"{what} did not come")

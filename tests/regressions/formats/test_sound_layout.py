@@ -66,14 +66,18 @@ class Layout:
             }.items()
             if number
         }
-        held = Counter(one["a"] for one in heads + whole if "a" in one)
+        held = Counter(
+            ref
+            for one in heads + whole
+            for ref in ([one["a"]] if "a" in one else [part[0] for part in one.get("ps", [])])
+        )
         assert {ref: asset["n"] for (ref,), asset in self.of("asset").items()} == held
 
     def places(self) -> None:
         files = self.of("file")
         for (path,), head in self.of("head").items():
             assert (path,) not in self.of("gone")
-            assert (self.bodies["head", path] is None) == ("a" in head)
+            assert (self.bodies["head", path] is None) == ("a" in head or "ps" in head)
             place = files.get((head["id"],), {"p": _path(path)})
             assert place == {"p": _path(path)}
         for (path,), gone in self.of("gone").items():
@@ -128,7 +132,9 @@ class Layout:
                 assert "pu" not in place
             is_last = last[file_id, version] == start and current.get(file_id) != int(version)
             assert state.get("np", False) != is_last, "only the last state of a version is whole"
-            inline = is_last and state.get("op") != "delete" and "a" not in state
+            inline = (
+                is_last and state.get("op") != "delete" and "a" not in state and "ps" not in state
+            )
             assert (self.bodies["state", file_id, version, start] is not None) == inline
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import re
+import threading
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crux_workspace.errors import InvalidInputError
+from crux_workspace.errors import ErrorCode, InvalidInputError
 from crux_workspace.model.matching import GrepMatch, compile_query
 
 TEXTS = st.text("aAbé\n\r\x0c\u2028😀", max_size=30)
@@ -206,3 +208,60 @@ def test_many_matches_in_one_long_line() -> None:
     assert len(find("a", text, limit=1_000)) == 1_000
     assert len(find("b", text, regex=True, limit=1_000)) == 1_000
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(a{1,30}){1,30}b",
+        r"(\w{1,30}){1,30}b",
+        "((ab){1,20}){1,20}",
+        ".{500}x{500}",
+        "(é{1,30}){1,30}",
+        r"(\x{e9}{1,30}){1,30}",
+    ],
+)
+def test_an_expression_of_too_many_steps_is_refused_and_told_what_to_do(expression: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        compile_query(expression, regex=True)
+    assert caught.value.code == ErrorCode.INVALID_REGEX
+    assert "steps" in caught.value.message
+    assert "{m,n}" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        ".{0,300}x",
+        "[a-z]{500}",
+        r"\pL{1,100}",
+        r"[\p{L}\p{N}_]{1,64}@[a-z.]{1,200}",
+        r"\p{Greek}{1,50}",
+        "(a+)+b",
+        r"[\x{3040}-\x{309f}]{10}",
+    ],
+)
+def test_an_expression_of_a_moderate_size_is_taken(expression: str) -> None:
+    compile_query(expression, regex=True)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("(a{1,19}){1,19}$", ("a" * 905 + "b") * 1_100),
+        ("a.{300}x", "".join(random.Random(1).choice("aab") for _ in range(10**6))),
+        ("[ab]*a[ab]{20}[xy]", "".join(random.Random(2).choice("ab") for _ in range(10**6))),
+        ("(x+x+)+y", "x" * 10**6),
+    ],
+)
+def test_what_is_taken_ends_in_seconds_on_a_text_made_to_hurt(expression: str, text: str) -> None:
+    query = compile_query(expression, regex=True)
+    began = time.thread_time()
+    query.search(text, path="/p", limit=101)
+    assert time.thread_time() - began < 20
+
+
+def test_a_search_stops_when_it_is_told_to() -> None:
+    stop = threading.Event()
+    stop.set()
+    assert compile_query("x").search("x" * 100, path="/p", limit=100, stop=stop) == []

@@ -1,0 +1,331 @@
+"""Records in a PostgreSQL database, shared by any number of processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from types import TracebackType
+from typing import Self
+from weakref import WeakValueDictionary
+
+import asyncpg
+
+from crux_workspace.errors import WorkspaceError
+from crux_workspace.storage.planning import MAX_PLANS, PartitionReader
+from crux_workspace.storage.records import (
+    Batch,
+    Committed,
+    Contains,
+    OutcomeUnknown,
+    Page,
+    PartitionPage,
+    Plan,
+    PreconditionFailed,
+    Reader,
+    Record,
+)
+from storage_adapters.sql.postgres import reading
+from storage_adapters.sql.postgres.address import parse
+from storage_adapters.sql.postgres.committing import CAPABILITIES, MovedOn, apply
+from storage_adapters.sql.postgres.database import Database, Query
+from storage_adapters.sql.postgres.failures import (
+    LOST,
+    closed_error,
+    is_contended,
+    is_lost,
+    queue_error,
+    translated,
+)
+from storage_adapters.sql.postgres.locked import LockedReader
+from storage_adapters.sql.postgres.sweeping import Sweeper
+from storage_adapters.sql.postgres.texts import Texts
+from storage_adapters.sql.postgres.versions import check_version
+from storage_adapters.sql.postgres.waking import Waker
+
+__all__ = ["PostgresRecordStore"]
+
+_UNLOCKED_PLANS = 3
+"""How many plans are judged after they were made; whoever is refused so often plans while it holds the lock."""
+
+_ATTEMPTS = 5
+"""How often a transaction is made that the server gave up for another one's sake."""
+
+
+class _Contended(Exception):
+    """The server gave up the transaction for another one's sake."""
+
+
+class PostgresRecordStore:
+    """A `RecordStore` over one schema of a PostgreSQL database.
+
+    A commit is planned by plain reads and judged by a function of the database under the namespace's lock: one round trip. Who is
+    refused again and again plans while it holds the lock, so nobody starves. A store belongs to the process and the loop that opened it.
+    """
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, database: Database) -> None:
+        """Use `open`, or share a database that is open."""
+        self._database = database.enter()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._waker = Waker(database)
+        self._sweeper = Sweeper(database)
+        self._in_flight = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closing = False
+        self._over = asyncio.Event()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closing else "open"
+        return f"PostgresRecordStore({self._database.address.shown!r}, {state})"
+
+    @property
+    def database(self) -> Database:
+        """The connections, for stores that share them."""
+        return self._database
+
+    @classmethod
+    async def open(cls, url: str) -> Self:
+        """Connect to a database whose schema is up to date.
+
+        Args:
+            url: ``postgresql://…``; see `docs/deploy.md` for its options.
+
+        Raises:
+            StorageError: The server cannot be reached, or refuses (``STORE_UNAVAILABLE``).
+            StateError: The database was not migrated, or by a version that this one cannot work with (``SCHEMA_OUT_OF_DATE``).
+        """
+        database = Database(parse(url))
+        store = cls(database)
+        try:
+            if await check_version(database):
+                store._sweeper.start()
+        except BaseException:
+            await store.aclose()
+            raise
+        return store
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    # -- reads
+
+    async def get_many(
+        self, partition: str, keys: Sequence[str], *, bodies: bool = True
+    ) -> list[Record | None]:
+        """See `RecordStore.get_many`; one statement, so one snapshot."""
+        texts = self._reading()
+        return await self._database.read(
+            lambda: reading.get_many(texts, partition, keys, bodies=bodies)
+        )
+
+    async def scan(
+        self,
+        partition: str,
+        prefix: str,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        reverse: bool = False,
+        limit: int,
+        bodies: bool = False,
+        delimiter: str | None = None,
+        filter: Contains | None = None,
+    ) -> Page:
+        """See `RecordStore.scan`."""
+        texts = self._reading()
+
+        def query() -> Query[Page]:
+            return reading.scan(
+                texts,
+                partition,
+                prefix,
+                after=after,
+                before=before,
+                reverse=reverse,
+                limit=limit,
+                bodies=bodies,
+                delimiter=delimiter,
+                filter=filter,
+            )
+
+        return await self._database.read(query)
+
+    async def sequences(self, partitions: Sequence[str]) -> list[int]:
+        """See `RecordStore.sequences`."""
+        texts = self._reading()
+        return await self._database.read(lambda: reading.sequences(texts, partitions))
+
+    async def partitions(
+        self, prefix: str, *, after: str | None = None, limit: int
+    ) -> PartitionPage:
+        """See `RecordStore.partitions`."""
+        texts = self._reading()
+        return await self._database.read(
+            lambda: reading.find_partitions(texts, prefix, after=after, limit=limit)
+        )
+
+    # -- commits
+
+    async def commit(self, partition: str, batch: Batch) -> Committed:
+        """See `RecordStore.commit`; one round trip."""
+        with self._flying():
+            return self._told(partition, await self._commit(partition, batch))
+
+    async def commit_planned(self, partition: str, plan: Plan) -> Committed:
+        """See `RecordStore.commit_planned`; the first plans run outside the lock, later ones under it.
+
+        Commits of this process to one namespace queue up here: they would wait for each other in the database anyway, each holding
+        a connection.
+        """
+        with self._flying():
+            async with self._turn(partition):
+                for attempt in range(1, MAX_PLANS + 1):
+                    try:
+                        if attempt <= _UNLOCKED_PLANS:
+                            batch = await plan(PartitionReader(self, partition))
+                            committed = await self._commit(partition, batch)
+                        else:
+                            committed = await self._commit_under_lock(partition, plan)
+                    except PreconditionFailed:
+                        if attempt == MAX_PLANS:
+                            raise
+                    else:
+                        return self._told(partition, committed)
+        raise AssertionError("unreachable")
+
+    async def drop(self, partition: str) -> None:
+        """See `RecordStore.drop`; its rows are deleted in the background."""
+        with self._flying():
+            await self._database.change(self._database.texts.drop, (partition,))
+        self._waker.tell(partition, 0)
+        self._sweeper.start()
+
+    # -- word of commits
+
+    def listen(self, partition: str, heard: Callable[[int], None]) -> Callable[[], None]:
+        """See `NotifyingRecordStore.listen`."""
+        self._reading()
+        return self._waker.listen(partition, heard)
+
+    async def aclose(self) -> None:
+        """See `RecordStore.aclose`. In a forked child it does nothing: what is open belongs to the parent."""
+        if self._database.is_elsewhere:
+            return
+        if self._closing:
+            await self._over.wait()
+            return
+        self._closing = True
+        await self._idle.wait()
+        await self._sweeper.aclose()
+        await self._waker.aclose()
+        await self._database.leave()
+        self._over.set()
+
+    def _reading(self) -> Texts:
+        if self._closing:
+            raise closed_error()
+        self._database.check()
+        return self._database.texts
+
+    @contextmanager
+    def _flying(self) -> Iterator[None]:
+        """Have `aclose` wait for the block."""
+        self._reading()
+        self._in_flight += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._idle.set()
+
+    async def _commit(self, partition: str, batch: Batch) -> Committed:
+        """Apply a batch by itself, or, when its quiet paths cannot be judged from outside, under the lock."""
+        for _ in range(_ATTEMPTS):
+            try:
+                async with self._database.pool.writing() as connection:
+                    with _uncertain():
+                        return await apply(self._database, connection, partition, batch)
+            except MovedOn:
+                break
+            except _Contended:
+                continue
+
+        async def planned(reader: Reader) -> Batch:
+            del reader
+            return batch
+
+        return await self._commit_under_lock(partition, planned)
+
+    async def _commit_under_lock(self, partition: str, plan: Plan) -> Committed:
+        """Plan and apply in one transaction that holds the partition's lock from its start."""
+        database = self._database
+        for _ in range(_ATTEMPTS):
+            try:
+                async with database.holding(partition) as connection:
+                    batch = await plan(LockedReader(database, connection, partition))
+                    with _certain():
+                        committed = await apply(database, connection, partition, batch)
+                    with _uncertain():
+                        await database.commit(connection)
+                return committed
+            except _Contended:
+                continue
+        raise queue_error()
+
+    @asynccontextmanager
+    async def _turn(self, partition: str) -> AsyncIterator[None]:
+        lock = self._turns.get(partition)
+        if lock is None:
+            lock = self._turns[partition] = asyncio.Lock()
+        if lock.locked():
+            try:
+                async with asyncio.timeout(self._database.address.options.lock_timeout_ms / 1000):
+                    await lock.acquire()
+            except TimeoutError:
+                raise queue_error() from None
+        else:
+            await lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _told(self, partition: str, committed: Committed) -> Committed:
+        self._waker.tell(partition, committed.sequence)
+        return committed
+
+
+@contextmanager
+def _certain() -> Iterator[None]:
+    """Nothing is applied yet: whatever fails, nothing was written."""
+    try:
+        yield
+    except (asyncpg.PostgresError, *LOST) as error:
+        if is_contended(error):
+            raise _Contended from error
+        raise translated(error) from error
+
+
+@contextmanager
+def _uncertain() -> Iterator[None]:
+    """Whoever loses the connection here does not know whether the commit was made."""
+    try:
+        with _certain():
+            yield
+    except WorkspaceError as error:
+        if error.__cause__ is not None and is_lost(error.__cause__):
+            raise OutcomeUnknown from error.__cause__
+        raise

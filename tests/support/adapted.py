@@ -1,0 +1,38 @@
+"""Storages over adapters that need no file: a journaled minimal store, assets in a real S3 bucket."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from crux_workspace.storage import MemoryAssetStore, MemoryRecordStore, Storage
+from crux_workspace.testing import MemoryMinimalStore
+from storage_adapters.journaled import journaled
+from storage_adapters.s3 import S3AssetStore, S3Settings
+from tests.support.s3_server import s3_server
+
+__all__ = ["journaled_storage", "s3_assets", "s3_storage"]
+
+
+def journaled_storage(below: MemoryMinimalStore | None = None) -> Storage:
+    """Records in a journaled minimal store, assets in memory."""
+    records, assets = journaled(below or MemoryMinimalStore(), durable=True), MemoryAssetStore()
+    return Storage(records, assets, owned=(records, assets))
+
+
+async def s3_storage() -> Storage:
+    """Records in memory, assets in S3 below a prefix of their own."""
+    records, assets = MemoryRecordStore(), await s3_assets()
+    return Storage(records, assets, owned=(records, assets))
+
+
+async def s3_assets(
+    prefix: str | None = None,
+    *,
+    settings: S3Settings | None = None,
+    endpoint: str | None = None,
+) -> S3AssetStore:
+    """Open assets in the test server's bucket, by default below a prefix of their own."""
+    server = await asyncio.to_thread(s3_server)
+    client = server.client(settings=settings, endpoint=endpoint)
+    return S3AssetStore(client, server.bucket, prefix or secrets.token_hex(6), settings=settings)
