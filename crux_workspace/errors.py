@@ -12,6 +12,7 @@ from typing import Any
 __all__ = [
     "AccessDeniedError",
     "AlreadyExistsError",
+    "ApprovalRequiredError",
     "BinaryContentError",
     "ConflictError",
     "EditError",
@@ -24,6 +25,8 @@ __all__ = [
     "NothingToUndoError",
     "PathExistsError",
     "PathNotFoundError",
+    "PermissionDeniedError",
+    "ResumeError",
     "RuntimeRequiredError",
     "StateError",
     "StorageError",
@@ -77,6 +80,17 @@ class ErrorCode(StrEnum):
     RUNTIME_REQUIRED = "RUNTIME_REQUIRED"
     SOURCE_UNSUPPORTED = "SOURCE_UNSUPPORTED"
     SOURCE_INVALID = "SOURCE_INVALID"
+    POLICY_INVALID = "POLICY_INVALID"
+    INVALID_RESUME_PAYLOAD = "INVALID_RESUME_PAYLOAD"
+    SUBAGENT_UNKNOWN = "SUBAGENT_UNKNOWN"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
+    APPROVAL_REQUIRED = "APPROVAL_REQUIRED"
+    DELEGATION_DENIED = "DELEGATION_DENIED"
+    RESUME_REQUIRED = "RESUME_REQUIRED"
+    STALE_INTERRUPT = "STALE_INTERRUPT"
+    INTERRUPT_SET_MISMATCH = "INTERRUPT_SET_MISMATCH"
+    RESUME_IN_PROGRESS = "RESUME_IN_PROGRESS"
+    MALFORMED_CHECKPOINT = "MALFORMED_CHECKPOINT"
 
 
 _RETRYABLE = frozenset(
@@ -207,6 +221,32 @@ class AccessDeniedError(WorkspaceError, PermissionError):
     default_code = ErrorCode.OUTSIDE_MOUNTS
 
 
+class PermissionDeniedError(AccessDeniedError):
+    """A rule, a person or the lack of one refuses the operation (``PERMISSION_DENIED``, ``DELEGATION_DENIED``)."""
+
+    default_code = ErrorCode.PERMISSION_DENIED
+
+
+class ApprovalRequiredError(AccessDeniedError):
+    """The operation waits for a person (``APPROVAL_REQUIRED``): answer the interrupt, then repeat the same call.
+
+    Attributes:
+        interrupt: The `crux_workspace.agent.Interrupt` to answer, or None.
+    """
+
+    default_code = ErrorCode.APPROVAL_REQUIRED
+
+    interrupt: Any = None
+
+    def waiting_for(self, interrupt: object) -> ApprovalRequiredError:
+        """Return this error with the interrupt to answer."""
+        self.interrupt = interrupt
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (*super().__reduce__(), {"interrupt": self.interrupt})
+
+
 class ConflictError(WorkspaceError):
     """Somebody else changed it: read again and decide again."""
 
@@ -235,6 +275,15 @@ class RuntimeRequiredError(StateError):
     """The call needs a runtime, and none was configured (``RUNTIME_REQUIRED``)."""
 
     default_code = ErrorCode.RUNTIME_REQUIRED
+
+
+class ResumeError(StateError):
+    """A resume that does not fit what is pending.
+
+    One of ``RESUME_REQUIRED``, ``STALE_INTERRUPT``, ``INTERRUPT_SET_MISMATCH``, ``RESUME_IN_PROGRESS``, ``MALFORMED_CHECKPOINT``.
+    """
+
+    default_code = ErrorCode.STALE_INTERRUPT
 
 
 class UnsupportedError(WorkspaceError):

@@ -50,6 +50,15 @@ class SyncTransaction(SyncReads):
         """The commit, once there is one."""
         return self._target.committed
 
+    @property
+    def verb(self) -> str:
+        """What the log shows as the commit's verb; may be set before the end where there is no idempotency key."""
+        return self._target.verb
+
+    @verb.setter
+    def verb(self, verb: str) -> None:
+        self._target.verb = verb
+
     def transaction(self, *_: object, **__: object) -> NoReturn:
         """Refuse: a transaction does not hold another one (``INVALID_ARGUMENT``)."""
         self._target.transaction()

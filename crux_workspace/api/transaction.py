@@ -20,6 +20,7 @@ from crux_workspace.errors import (
     StateError,
 )
 from crux_workspace.model.files import WorkspaceEntry
+from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.transactions import Replayed
 from crux_workspace.operations import transacting
@@ -64,6 +65,8 @@ class Transaction(PublishMethods):
     """Set when the idempotency key was known: nothing was applied, this is what its commit was."""
     committed: Replayed | None = None
     """The commit, once there is one."""
+    verb: str = "transaction"
+    """What the log shows as the commit's verb; may be set before the end where there is no idempotency key."""
 
     def __init__(self, runner: _StagedRunner) -> None:
         self._runner = runner
@@ -166,6 +169,8 @@ class Transaction(PublishMethods):
         )
 
     async def _commit(self, idempotency_key: str | None) -> None:
+        if idempotency_key is None:
+            self._staged.verb = check_label("verb", self.verb)
         done = await transacting.apply(self._staged, idempotency_key)
         if done is None:
             return

@@ -15,7 +15,7 @@ from crux_workspace.cli.reporting import reported_failures
 from crux_workspace.cli.session import Session
 from crux_workspace.cli.settings import COMMON_OPTIONS, Settings, parse_when
 
-__all__ = ["app", "at_app", "command"]
+__all__ = ["app", "at_app", "command", "group"]
 
 Command: TypeAlias = Callable[..., Coroutine[Any, Any, None] | None]
 AnyCommand = TypeVar("AnyCommand", bound=Command)
@@ -61,13 +61,34 @@ def command(
     def declare(function: AnyCommand) -> AnyCommand:
         entry = _entry(function)
         for each in apps:
-            shown = example if each is app else example.replace(name, f"at 12 {name}", 1)
+            shown = example.replace(name, f"at 12 {name}", 1) if each is at_app else example
             each.command(
                 name, help=function.__doc__, epilog=f"Example:  {shown}", rich_help_panel=panel
             )(entry)
         return function
 
     return declare
+
+
+def group(name: str, *, panel: str, help: str, example: str) -> typer.Typer:
+    """Return an app whose commands stand behind one word of the command line.
+
+    Args:
+        name: The word.
+        panel: The group it is listed under.
+        help: What its commands are about.
+        example: One line of shell that shows one at work.
+    """
+    made = typer.Typer(
+        no_args_is_help=True, rich_markup_mode="rich", subcommand_metavar="COMMAND [ARGS]..."
+    )
+    made.callback()(_declared(_plain, []))
+    app.add_typer(made, name=name, help=help, epilog=f"Example:  {example}", rich_help_panel=panel)
+    return made
+
+
+def _plain(ctx: typer.Context, **values: Any) -> None:  # noqa: ANN401 - typer's values
+    ctx.obj = _settings(ctx, values)
 
 
 def _entry(function: Command) -> Callable[..., None]:

@@ -21,7 +21,7 @@ from crux_workspace.errors import InvalidInputError, StorageError
 if TYPE_CHECKING:
     from crux_workspace import Workspace, WorkspaceView
 
-__all__ = ["Session", "database_file", "load", "shown_url"]
+__all__ = ["Session", "database_file", "load", "require_default_database", "shown_url"]
 
 
 class Session:
@@ -64,7 +64,7 @@ class Session:
 
         settings = self.settings
         if settings.url is None:
-            _require_default_database()
+            require_default_database()
         mounts = [Mount(path, access=access) for path, access in settings.mount]
         options: dict[str, Any] = {"mounts": mounts} if mounts else {}
         return await open_workspace(
@@ -104,7 +104,12 @@ def shown_url(url: str) -> str:
     return parts._replace(netloc=host).geturl() if host != parts.netloc else url
 
 
-def _require_default_database() -> None:
+def require_default_database() -> None:
+    """Refuse to go on where no URL was given and nothing was initialised.
+
+    Raises:
+        StorageError: There is no ``workspace.db`` in this folder.
+    """
     path = database_file(None)
     if path is not None and not path.exists():
         raise StorageError(

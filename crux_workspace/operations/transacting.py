@@ -59,6 +59,8 @@ class StagedSpace(Space):
         self.live = live
         self.tree = tree
         self.open = True
+        self.verb = "transaction"
+        """What the log shows as the commit's verb."""
         self._lock = asyncio.Lock()
 
     @property
@@ -236,7 +238,7 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
 
     try:
         return await staged.live.commit(
-            "transaction",
+            staged.verb,
             tuple(delta.after.path for delta in changes.deltas if delta.after is not None),
             plan,
             finish,

@@ -9,6 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from crux_workspace.testing.agent import (
+        AgentHarness,
+        AgentRun,
+        AgentToolCall,
+        InterruptExpectation,
+        agent_harness,
+        expect_interrupt,
+        expect_no_interrupt,
+        expect_no_tool_errors,
+        expect_offloaded,
+    )
     from crux_workspace.testing.assets import AssetStoreContract
     from crux_workspace.testing.checks import Hooks
     from crux_workspace.testing.counting import CountingAssetStore, CountingRecordStore
@@ -20,11 +31,13 @@ if TYPE_CHECKING:
         SequentialIds,
     )
     from crux_workspace.testing.faults import FaultyAssetStore, FaultyRecordStore
+    from crux_workspace.testing.filesystems import FilesystemBackendContract
     from crux_workspace.testing.machines import WorkspaceMachine
     from crux_workspace.testing.memory_source import MemorySource
     from crux_workspace.testing.minimal import MinimalStoreContract
     from crux_workspace.testing.minimal_stores import MemoryMinimalStore, MemorySoleStore
     from crux_workspace.testing.model import ModelWorkspace
+    from crux_workspace.testing.permission_stores import PermissionStoreContract
     from crux_workspace.testing.records import RecordStoreContract
     from crux_workspace.testing.report import (
         Report,
@@ -38,6 +51,9 @@ if TYPE_CHECKING:
     from crux_workspace.testing.workspace import WorkspaceContract, refused
 
 __all__ = [
+    "AgentHarness",
+    "AgentRun",
+    "AgentToolCall",
     "AssetStoreContract",
     "CommitOnlyRecordStore",
     "CountingAssetStore",
@@ -46,8 +62,10 @@ __all__ = [
     "DelegatingRecordStore",
     "FaultyAssetStore",
     "FaultyRecordStore",
+    "FilesystemBackendContract",
     "FixedClock",
     "Hooks",
+    "InterruptExpectation",
     "LatencyRecordStore",
     "MemoryMinimalStore",
     "MemorySoleStore",
@@ -55,20 +73,29 @@ __all__ = [
     "MinimalStoreContract",
     "ModelWorkspace",
     "MountSourceContract",
+    "PermissionStoreContract",
     "RecordStoreContract",
     "Report",
     "SequentialIds",
     "WatchContract",
     "WorkspaceContract",
     "WorkspaceMachine",
+    "agent_harness",
     "check_asset_store",
     "check_minimal_store",
     "check_mount_source",
     "check_record_store",
+    "expect_interrupt",
+    "expect_no_interrupt",
+    "expect_no_tool_errors",
+    "expect_offloaded",
     "refused",
 ]
 
 _HOMES = {
+    "AgentHarness": "agent",
+    "AgentRun": "agent",
+    "AgentToolCall": "agent",
     "AssetStoreContract": "assets",
     "CommitOnlyRecordStore": "doubles",
     "CountingAssetStore": "counting",
@@ -77,8 +104,10 @@ _HOMES = {
     "DelegatingRecordStore": "delegating",
     "FaultyAssetStore": "faults",
     "FaultyRecordStore": "faults",
+    "FilesystemBackendContract": "filesystems",
     "FixedClock": "doubles",
     "Hooks": "checks",
+    "InterruptExpectation": "agent",
     "LatencyRecordStore": "doubles",
     "MemoryMinimalStore": "minimal_stores",
     "MemorySoleStore": "minimal_stores",
@@ -86,16 +115,22 @@ _HOMES = {
     "MinimalStoreContract": "minimal",
     "ModelWorkspace": "model",
     "MountSourceContract": "sources",
+    "PermissionStoreContract": "permission_stores",
     "RecordStoreContract": "records",
     "Report": "report",
     "SequentialIds": "doubles",
     "WatchContract": "watch",
     "WorkspaceContract": "workspace",
     "WorkspaceMachine": "machines",
+    "agent_harness": "agent",
     "check_asset_store": "report",
     "check_minimal_store": "report",
     "check_mount_source": "report",
     "check_record_store": "report",
+    "expect_interrupt": "agent",
+    "expect_no_interrupt": "agent",
+    "expect_no_tool_errors": "agent",
+    "expect_offloaded": "agent",
     "refused": "workspace",
 }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 PUBLIC = (
     "crux_workspace",
+    "crux_workspace.agent",
     "crux_workspace.errors",
     "crux_workspace.mounts",
     "crux_workspace.storage",

@@ -35,7 +35,18 @@ def test_rooms_import_only_from_the_floors_below() -> None:
 
 def test_an_import_that_goes_upwards_is_found(tmp_path: Path) -> None:
     rooms = ("cli", "integrations", "mcp", "api", "operations", "tools", "engine", "mounts", "telemetry", "events")  # fmt: skip
-    for room in (*rooms, "storage", "model", "errors", "testing"):
+    agent = (
+        "demo",
+        "frameworks",
+        "context",
+        "toolbox",
+        "shells",
+        "files",
+        "permissions",
+        "commands",
+    )
+    inner = tuple(f"agent/{part}" for part in agent)
+    for room in (*rooms, "storage", "model", "errors", "testing", "agent", *inner):
         package = tmp_path / "crux_workspace" / room
         package.mkdir(parents=True)
         (package / "__init__.py").touch()

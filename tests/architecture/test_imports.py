@@ -103,3 +103,34 @@ def test_the_kits_can_be_imported_without_pytest() -> None:
         "except ImportError as error:\n    print(error)\n"
     )
     assert "crux-workspace[testing]" in run(script)
+
+
+def test_the_agent_room_brings_no_framework_grammar_or_server() -> None:
+    names = (
+        "tree_sitter",
+        "starlette",
+        "uvicorn",
+        "langgraph",
+        "pydantic_ai",
+        "agents",
+        "mcp",
+        "sqlalchemy",
+    )
+    script = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "import crux_workspace.agent, crux_workspace.agent.demo\n"
+        "import crux_workspace.agent.frameworks.langgraph, crux_workspace.agent.frameworks.mcp\n"
+        f"print([name for name in {names!r} if name in sys.modules])\n"
+    )
+    assert run(script).strip() == "[]"
+
+
+def test_without_the_grammar_a_command_is_refused_and_the_extra_is_named() -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.modules['tree_sitter_bash'] = None\n"
+        "import asyncio\n"
+        "from crux_workspace.agent import CommandRequest, PermissionGate\n"
+        "try:\n    asyncio.run(PermissionGate().check(CommandRequest('ls')))\n"
+        "except Exception as error:\n    print(error.code, error.hint)\n"
+    )
+    assert run(script).strip() == "CAPABILITY_MISSING Install crux-workspace[shell]."

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crux_workspace import Replayed, Transaction, Workspace
-from crux_workspace.errors import ConflictError, ErrorCode, StateError
+from crux_workspace.errors import ConflictError, ErrorCode, InvalidInputError, StateError
 from crux_workspace.storage import Storage
 from crux_workspace.storage import storage as bundle
 from crux_workspace.testing import DelegatingRecordStore, FixedClock
@@ -456,3 +456,15 @@ async def test_an_actor_is_the_transactions(ws: Workspace) -> None:
     async with ws.acting_as("agent:writer").transaction() as tx:
         await tx.write(A, "x")
     assert (await ws.log())[0].actor == "agent:writer"
+
+
+async def test_a_transaction_may_name_its_verb(ws: Workspace) -> None:
+    async with ws.transaction() as tx:
+        tx.verb = "import"
+        await tx.write("/workspace/a.md", "x")
+    assert (await ws.log(limit=1))[0].verb == "import"
+    with pytest.raises(InvalidInputError):
+        async with ws.transaction() as tx:
+            tx.verb = " "
+            await tx.write("/workspace/b.md", "x")
+    assert not await ws.exists("/workspace/b.md")

@@ -1,0 +1,1 @@
+"""What a command line runs, read with the shell's own grammar."""

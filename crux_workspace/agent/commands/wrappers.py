@@ -1,0 +1,363 @@
+"""Programs that run other programs: where in their arguments the other one stands.
+
+Three kinds are told apart. A *wrapper* (``env``, ``sudo``, ``xargs``, ``find -exec``) runs its own further words. A *carrier* takes
+a command line as text in an option (``git -c alias.x=!…``, ``tar --checkpoint-action``). An *interpreter* (``sh``, ``python``) runs a
+program text; a shell's text is looked into, other languages' are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from crux_workspace.agent.commands.words import Word
+
+__all__ = ["INTERPRETERS", "SHELLS", "Carried", "base_name", "carried", "reads_script_from_input"]
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
+INTERPRETERS = SHELLS | frozenset(
+    {
+        "python", "python3", "python2", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "tclsh",
+        "awk", "gawk", "mawk", "nawk", "sed", "make", "gmake", "vim", "vi", "nvim", "emacs", "ed", "ex", "gdb", "docker",
+        "podman", "ssh", "npm", "npx", "yarn", "pnpm", "uv", "uvx", "pip", "cargo", "go", "java", "osascript", "sqlite3",
+    }
+)  # fmt: skip
+"""Whoever allows one of these allows whatever it is told to do; `lint` says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Another program inside the words of a command."""
+
+    at: int
+    """Index of the first word that belongs to it."""
+    words: tuple[Word, ...] | None = None
+    """The words of the other program, when they are words."""
+    text: Word | None = None
+    """The command line, when it is one word of text."""
+    is_interpreted: bool = False
+    """The text is what a shell was asked to interpret: who allows the shell allows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """How a wrapper's own options look."""
+
+    with_value: str = ""
+    """Option names that take the next word, separated by spaces."""
+    flags: str = ""
+    """Letters of its options without a value."""
+    positionals: int = 0
+    """Words of its own before the other program."""
+    assignments: bool = False
+    text: str = ""
+    """Option names whose value is a command line."""
+
+
+_LONG_FLAGS = frozenset(
+    {
+        "--ignore-environment", "--null", "--preserve-status", "--foreground", "--verbose", "--no-run-if-empty",
+        "--interactive", "--open-tty", "--exit", "--background", "--login", "--non-interactive", "--preserve-env",
+        "--set-home", "--portability", "--append", "--quiet", "--fork", "--wait", "--ctty", "--differences", "--errexit",
+        "--no-title", "--color", "--exec", "--user", "--scope", "--pipe", "--pty", "--collect", "--map-root-user",
+    }
+)  # fmt: skip
+"""Long options without a value; behind any other one, where the other program begins is not clear."""
+_WRAPPERS: dict[str, _Options] = {
+    "env": _Options("-u --unset -C --chdir", "i0v", assignments=True, text="-S --split-string"),
+    "sudo": _Options(
+        "-u --user -g --group -h --host -p --prompt -C --close-from -D --chdir -R --chroot -r --role -t --type -T -U -a",
+        "AbBEHiKklnPSsVv", assignments=True,
+    ),
+    "doas": _Options("-u -C -a", "nsL"),
+    "nice": _Options("-n --adjustment"),
+    "nohup": _Options(),
+    "setsid": _Options("", "cfw"),
+    "stdbuf": _Options("-i --input -o --output -e --error"),
+    "timeout": _Options("-s --signal -k --kill-after", "fpv", positionals=1),
+    "gtimeout": _Options("-s --signal -k --kill-after", "fpv", positionals=1),
+    "time": _Options("-f --format -o --output", "apvqV"),
+    "ionice": _Options("-c --class -n --classdata -p --pid", "t"),
+    "chrt": _Options("-T -P -D", "abfiodrRv", positionals=1),
+    "taskset": _Options("", "ac", positionals=1),
+    "xargs": _Options(
+        "-I -n --max-args -P --max-procs -L -d --delimiter -E -s --max-chars -a --arg-file --replace", "0rtxpoil"
+    ),
+    "parallel": _Options("-j --jobs -a --arg-file -I -n -L", "0krtvXm"),
+    "command": _Options("", "pvV"),
+    "builtin": _Options(),
+    "exec": _Options("-a", "cl"),
+    "coproc": _Options(),
+    "chroot": _Options("--userspec --groups", positionals=1),
+    "unshare": _Options("--map-user --map-group -S -G -w --wd -R --root", "imnpuUCTfrc"),
+    "nsenter": _Options("-t --target -S -G", "aimnpuUCTFZ"),
+    "flock": _Options("-w --timeout -E", "snxueoFv", positionals=1, text="-c --command"),
+    "watch": _Options("-n --interval", "bcdegprtwx"),
+    "script": _Options("-I -O -B -T -m -E -o", "aefqt", positionals=1, text="-c --command"),
+    "su": _Options("-s --shell -g -G -w", "lmfpP", positionals=2, text="-c --command"),
+    "runuser": _Options("-u --user -g -G -s", "lmfp", text="-c --command"),
+    "busybox": _Options(),
+    "toybox": _Options(),
+    "strace": _Options("-e -o -p -s -u -a -E -P -b -I -O -S -X", "cCdfFhiknqrtTvVwxyYzZ"),
+    "ltrace": _Options("-e -o -p -s -u -a -A -D -F -l -n -w -x", "bcCfhiLrStTV"),
+    "setarch": _Options("", "BFILRSTXZv3", positionals=1),
+    "fakeroot": _Options("-l -s -i -u -b", "hv"),
+    "caffeinate": _Options("-t -w", "dimsu"),
+    "systemd-run": _Options("-p --property -u --unit -E --setenv -M -H", "dqrtPSG"),
+    "prlimit": _Options("-p --pid", "hV"),
+    "entr": _Options("", "acdnprsxz"),
+    "trap": _Options("", "lp"),
+    "eval": _Options(),
+}  # fmt: skip
+_JOINED = frozenset({"eval", "watch", "parallel", "entr"})
+"""They join their words to one command line."""
+_EXEC_FLAGS = {
+    "find": ("-exec", "-execdir", "-ok", "-okdir"),
+    "fd": ("-x", "-X", "--exec", "--exec-batch"),
+    "fdfind": ("-x", "-X", "--exec", "--exec-batch"),
+}
+_CARRIERS: dict[str, tuple[tuple[str, str], ...]] = {
+    "git": (
+        ("--config-env", r"(.*)"), ("--exec-path", r"(.*)"), ("--upload-pack", r"(.*)"), ("--receive-pack", r"(.*)"),
+        ("--exec", r"(.*)"), ("--open-files-in-pager", r"(.*)"), ("--extcmd", r"(.*)"), ("--tree-filter", r"(.*)"),
+        ("--index-filter", r"(.*)"), ("--msg-filter", r"(.*)"), ("--env-filter", r"(.*)"), ("--config", r"[^=]*=!?(.*)"),
+    ),
+    "tar": (
+        ("--checkpoint-action", r"(?:exec=)?(.*)"), ("--to-command", r"(.*)"), ("-I", r"(.*)"), ("-F", r"(.*)"),
+        ("--use-compress-program", r"(.*)"), ("--rsh-command", r"(.*)"), ("--info-script", r"(.*)"),
+        ("--new-volume-script", r"(.*)"), ("--rmt-command", r"(.*)"),
+    ),
+    "rsync": (("-e", r"(.*)"), ("--rsh", r"(.*)"), ("--rsync-path", r"(.*)")),
+    "scp": (("-S", r"(.*)"), ("-o", r"[^=]*=(.*)")),
+    "sftp": (("-S", r"(.*)"), ("-o", r"[^=]*=(.*)")),
+    "ssh": (("-o", r"[^=]*=(.*)"),),
+    "split": (("--filter", r"(.*)"),),
+    "sort": (("--compress-program", r"(.*)"),),
+    "rg": (("--pre", r"(.*)"), ("--hostname-bin", r"(.*)")),
+    "man": (("-P", r"(.*)"), ("--pager", r"(.*)"), ("-H", r"(.*)"), ("--html", r"(.*)")),
+    "zip": (("-TT", r"(.*)"), ("--unzip-command", r"(.*)")),
+    "less": (("-k", r"(.*)"), ("--lesskey-src", r"(.*)")),
+    "wget": (("--use-askpass", r"(.*)"), ("-e", r"[^=]*=(.*)")),
+    "curl": (("-K", r"(.*)"), ("--config", r"(.*)")),
+    "socat": (("EXEC", r"(.*)"),),
+    "nc": (("-e", r"(.*)"), ("-c", r"(.*)")),
+    "ncat": (("-e", r"(.*)"), ("-c", r"(.*)"), ("--exec", r"(.*)"), ("--sh-exec", r"(.*)")),
+    "crontab": (), "at": (), "batch": (),
+}  # fmt: skip
+_GIT_COMMANDS = (("bisect", "run"), ("submodule", "foreach"))
+_HARMLESS_GIT = re.compile(r"(?:user|color|advice|init|i18n|log\.date|commit\.gpgsign)\b", re.I)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+
+
+def base_name(program: str) -> str:
+    """Return the last part of a program's path."""
+    return program.rstrip("/").rpartition("/")[2]
+
+
+def carried(words: Sequence[Word]) -> list[Carried] | None:
+    """Return the other programs that a command (without leading assignments) runs.
+
+    None says that it runs one, but where it begins is not clear.
+    """
+    if not words or not words[0].known:
+        return []
+    name = base_name(words[0].text).casefold()
+    if name in SHELLS:
+        return _shell(words)
+    if name in _EXEC_FLAGS:
+        return list(_exec_flags(words, _EXEC_FLAGS[name]))
+    if name in _WRAPPERS:
+        return _wrapper(name, words)
+    if name == "git":
+        return [*_options(words, _CARRIERS["git"]), *_git(words)]
+    if name in _CARRIERS:
+        return list(_options(words, _CARRIERS[name]))
+    return []
+
+
+def reads_script_from_input(words: Sequence[Word]) -> bool:
+    """Tell whether a command is a shell that takes its program from standard input."""
+    if not words or not words[0].known or base_name(words[0].text).casefold() not in SHELLS:
+        return False
+    rest = [word for word in words[1:] if not (word.known and word.text.startswith(("-", "+")))]
+    return not rest or any(
+        word.known and word.text in ("-s", "-", "/dev/stdin") for word in words[1:]
+    )
+
+
+def _shell(words: Sequence[Word]) -> list[Carried] | None:
+    for at, word in enumerate(words[1:], 1):
+        if not word.known:
+            return None
+        if word.text == "-c" or re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text):
+            after = next(
+                (i for i in range(at + 1, len(words)) if not words[i].text.startswith(("-", "+"))),
+                None,
+            )
+            return None if after is None else [Carried(at, text=words[after], is_interpreted=True)]
+        if not word.text.startswith(("-", "+")):
+            return []
+        if word.text in ("-o", "+o", "-O", "+O", "--rcfile", "--init-file"):
+            return None
+    return []
+
+
+def _exec_flags(words: Sequence[Word], flags: Sequence[str]) -> Iterator[Carried]:
+    at = 1
+    while at < len(words):
+        if words[at].known and words[at].text in flags:
+            end = next(
+                (i for i in range(at + 1, len(words)) if words[i].text in (";", "+")), len(words)
+            )
+            yield Carried(at, tuple(words[at + 1 : end]))
+            at = end
+        at += 1
+
+
+def _wrapper(name: str, words: Sequence[Word]) -> list[Carried] | None:
+    spec = _WRAPPERS[name]
+    if name == "trap":
+        return [Carried(1, text=words[1])] if len(words) > 2 else []
+    found: list[Carried] = []
+    start = _first_of_other(spec, words, found)
+    if start is None:
+        return None
+    if start >= len(words):
+        return found
+    if name in _JOINED:
+        rest = words[start:]
+        joined = " ".join(word.text for word in rest)
+        return [*found, Carried(start, text=Word(joined, all(w.known for w in rest), joined))]
+    return [*found, Carried(start, tuple(words[start:]))]
+
+
+def _first_of_other(spec: _Options, words: Sequence[Word], found: list[Carried]) -> int | None:
+    """Return where the other program begins, after options, assignments and positionals."""
+    valued = spec.with_value.split()
+    texts = spec.text.split()
+    left = spec.positionals
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if not word.known:
+            return None
+        text = word.text
+        if text == "--" or (text == "-" and spec.assignments):
+            at += 1
+            if text == "-":
+                continue
+        elif text.startswith("-") and text != "-":
+            step = _option(text, words, at, valued, texts, spec.flags, found)
+            if step is None:
+                return None
+            at += step
+            continue
+        elif spec.assignments and _ASSIGNMENT.match(text):
+            at += 1
+            continue
+        if left == 0:
+            return at
+        left -= 1
+        at += text != "--"
+    return at
+
+
+def _option(
+    text: str,
+    words: Sequence[Word],
+    at: int,
+    valued: Sequence[str],
+    texts: Sequence[str],
+    flags: str,
+    found: list[Carried],
+) -> int | None:
+    """Return by how many words an option goes on; None when that is not clear."""
+    name, _, value = text.partition("=")
+    short = text[:2] if not text.startswith("--") else name
+    if name in texts or short in texts:
+        glued = value or (text[2:] if short in texts and not text.startswith("--") else "")
+        if glued:
+            found.append(Carried(at, text=Word(glued, True, glued)))
+            return 1
+        if at + 1 >= len(words):
+            return None
+        found.append(Carried(at, text=words[at + 1]))
+        return 2
+    if text in valued:
+        return 2
+    if text.startswith("--"):
+        return 1 if name in _LONG_FLAGS or (value and name in valued) else None
+    return _cluster(text[1:], valued, flags)
+
+
+def _cluster(letters: str, valued: Sequence[str], flags: str) -> int | None:
+    """Return by how many words short options go on: at most one takes a value, glued to it or the next word."""
+    for at, letter in enumerate(letters):
+        if f"-{letter}" in valued:
+            return 1 if at + 1 < len(letters) else 2
+        if letter not in flags and not letter.isdigit():
+            return None
+    return 1
+
+
+def _options(
+    words: Sequence[Word],
+    options: Sequence[tuple[str, str]],
+) -> Iterator[Carried]:
+    for at, word in enumerate(words[1:], 1):
+        if not word.known:
+            continue
+        for option, form in options:
+            value = _value_of(option, word.text, words, at)
+            if value is None:
+                continue
+            match = re.fullmatch(form, value.text, re.S) if value.known else None
+            text = match[1] if match else value.text
+            yield Carried(at, text=Word(text, value.known, value.raw))
+            break
+
+
+def _value_of(option: str, text: str, words: Sequence[Word], at: int) -> Word | None:
+    """Return the value that the word at `at` gives to an option, glued or as the next word."""
+    if text == option:
+        return words[at + 1] if at + 1 < len(words) else Word("", False, "")
+    if option.startswith("--"):
+        name, mark, value = text.partition("=")
+        is_short_form = mark and len(name) > 4 and option.startswith(name)
+        return Word(value, True, value) if is_short_form else None
+    if text.startswith(option) and not text.startswith("--"):
+        return Word(text[len(option) :], True, text)
+    return None
+
+
+def _git(words: Sequence[Word]) -> Iterator[Carried]:
+    subcommand = _git_subcommand(words)
+    yield from _git_options(words[:subcommand], ("-c",), 1)
+    if subcommand >= len(words):
+        return
+    name = words[subcommand].text
+    more = {"clone": ("-c", "-u"), "rebase": ("-x",), "ls-remote": ("-u",), "grep": ("-O",)}
+    yield from _git_options(words, more.get(name, ()), subcommand + 1)
+    for at in range(subcommand, len(words) - 2):
+        if (words[at].text, words[at + 1].text) in _GIT_COMMANDS:
+            yield Carried(at + 2, tuple(words[at + 2 :]))
+
+
+def _git_subcommand(words: Sequence[Word]) -> int:
+    at = 1
+    while at < len(words) and words[at].text.startswith("-"):
+        at += 2 if words[at].text in ("-c", "-C", "--git-dir", "--work-tree", "--namespace") else 1
+    return at
+
+
+def _git_options(words: Sequence[Word], options: Sequence[str], start: int) -> Iterator[Carried]:
+    for at in range(start, len(words)):
+        if not words[at].text.startswith(tuple(options) or ("\0",)):
+            continue
+        value = next((v for o in options if (v := _value_of(o, words[at].text, words, at))), None)
+        if value is None or (value.known and _HARMLESS_GIT.match(value.text)):
+            continue
+        setting = re.fullmatch(r"[\w.*-]+=!?(.*)", value.text, re.S)
+        text = setting[1] if setting and words[at].text.startswith("-c") else value.text
+        yield Carried(at, text=Word(text, value.known, value.raw))

@@ -1,0 +1,102 @@
+"""Any set of tools behind the gate; tools of a workspace also by the paths they name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from crux_workspace.agent.permissions.requests import ToolRequest, canonical
+from crux_workspace.tools import Tool, ToolResult, ToolSet
+
+if TYPE_CHECKING:
+    from crux_workspace.agent.permissions.gate import PermissionGate
+
+__all__ = ["BaseOf", "PathUse", "path_uses", "wrap_tools"]
+
+BaseOf: TypeAlias = Callable[[str, Mapping[str, Any]], "str | Awaitable[str | None] | None"]
+"""Names the version that a call works on: (tool, arguments) -> version or None."""
+
+_NAME = re.compile(
+    r"(list|read|write|edit|rename|delete|undo|grep|stat|append|copy|history|diff|finalize)\w*?Workspace(?:File)?"
+)
+_READ, _WRITE, _BOTH = ("readFile",), ("writeFile",), ("readFile", "writeFile")
+_USES: dict[str, tuple[tuple[str, tuple[str, ...], bool], ...]] = {
+    "list": (("path", ("listDir",), False),),
+    "read": (("path", _READ, False),),
+    "stat": (("path", _READ, False),),
+    "history": (("path", _READ, False),),
+    "diff": (("path", _READ, False),),
+    "grep": (("path", _READ, True),),
+    "write": (("path", _WRITE, False),),
+    "append": (("path", _WRITE, False),),
+    "undo": (("path", _WRITE, False),),
+    "finalize": (("path", _WRITE, False),),
+    "edit": (("path", _BOTH, False),),
+    "delete": (("path", _WRITE, True),),
+    "rename": (("from", _BOTH, True), ("to", _WRITE, True)),
+    "copy": (("from", _READ, True), ("to", _WRITE, True)),
+}
+_GLOB = re.compile(r"[*?\[{]")
+
+
+@dataclass(frozen=True, slots=True)
+class PathUse:
+    """A path that a call touches."""
+
+    keys: tuple[str, ...]
+    path: str
+    is_tree: bool
+    """What lies below is touched too."""
+
+
+def path_uses(name: str, arguments: Mapping[str, Any]) -> Iterator[PathUse]:
+    """Yield the paths that a call of a workspace's tool touches: of a rename, move or copy both ends."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return
+    for argument, keys, is_tree in _USES[match[1]]:
+        given = arguments.get(argument)
+        path = given if isinstance(given, str) and given else "/"
+        is_glob = _GLOB.search(path)
+        if is_glob:
+            path = path[: is_glob.start()].rpartition("/")[0] or "/"
+        yield PathUse(keys, canonical("/" + path.lstrip("/")), is_tree or is_glob is not None)
+
+
+def wrap_tools(
+    gate: PermissionGate,
+    tools: Iterable[Any],
+    thread_id: str | None,
+    base: BaseOf | None,
+    stop: Callable[[], None],
+) -> ToolSet:
+    """Return the tools, each call judged before it is made."""
+    return ToolSet(_wrapped(gate, tool, thread_id, base, stop) for tool in tools)
+
+
+def _wrapped(
+    gate: PermissionGate,
+    tool: Any,  # noqa: ANN401 - anything like a tool
+    thread_id: str | None,
+    base: BaseOf | None,
+    stop: Callable[[], None],
+) -> Tool:
+    async def handle(arguments: Mapping[str, Any], call_id: str | None) -> ToolResult:
+        async with gate.calling(call_id):
+            await gate.require_paths(list(path_uses(tool.name, arguments)), thread_id=thread_id)
+            version = base(tool.name, arguments) if base is not None else None
+            if isinstance(version, Awaitable):
+                version = await version
+            request = ToolRequest(tool.name, arguments, version)
+            await gate.require(request, thread_id=thread_id, call_id=call_id)
+            stop()
+            result: ToolResult = await tool.call(arguments, call_id=call_id)
+            if result.interrupt is not None:
+                await gate.give_back()
+        return result
+
+    if isinstance(tool, Tool):
+        return replace(tool, handler=handle)
+    return Tool(tool.name, tool.description, tool.parameters, handle)

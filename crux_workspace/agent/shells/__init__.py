@@ -1,0 +1,1 @@
+"""Running commands: in a folder of this machine, or in a checkout of a workspace."""

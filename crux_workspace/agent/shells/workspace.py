@@ -1,0 +1,167 @@
+"""Commands over a versioned workspace: check out, run, commit what changed as one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from crux_workspace.agent.files.contract import FsContext
+from crux_workspace.agent.shells.checkout import Checkout, Difference, difference
+from crux_workspace.agent.shells.contract import ShellResult
+from crux_workspace.agent.shells.local import LocalShell
+from crux_workspace.errors import ErrorCode, InvalidInputError, LimitExceededError
+from crux_workspace.model.files import WorkspaceFile
+
+__all__ = ["WorkspaceShell"]
+
+_MOST_BYTES = 1 << 30
+_MOST_FILES = 100_000
+_ACTOR_CHARS = 120
+
+
+class WorkspaceShell:
+    """Runs a command in a scratch folder with the workspace's files as of one commit, and commits what it changed.
+
+    The commit's verb is ``runBash`` and its actor ``runBash: <command>``; `undo_commit` takes the command back. Any exit code
+    commits; a timeout, a cancelled call and a conflict commit nothing. Links and special files that the command leaves behind are
+    refused and told.
+    """
+
+    def __init__(self, ws: Any, shell: LocalShell) -> None:  # noqa: ANN401 - a Workspace
+        self._ws = ws
+        self._shell = shell
+
+    def __repr__(self) -> str:
+        return f"WorkspaceShell({self._shell!r})"
+
+    async def run_command(
+        self,
+        command: str,
+        ctx: FsContext,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> ShellResult:
+        """See `Shell.run_command`.
+
+        Raises:
+            ConflictError: Somebody else changed a file that the command changed (``VERSION_CONFLICT``, ``TRANSACTION_CONFLICT``);
+                nothing was committed.
+            LimitExceededError: The workspace is too large to be checked out.
+        """
+        scratch = await asyncio.to_thread(tempfile.mkdtemp, prefix="crux-checkout-")
+        try:
+            checkout = await self._check_out(Path(scratch), ctx.root)
+            folder = str(checkout.scratch)
+            ran = await self._shell.run_in(folder, command, shown_as=ctx.root, cwd=cwd, env=env)
+            if ran.timed_out:
+                return ran
+            found = await asyncio.to_thread(difference, checkout)
+            commit = await self._commit(found, checkout, command) if found.is_any else None
+            return ShellResult(
+                ran.stdout,
+                ran.stderr + _told(found),
+                ran.exit_code,
+                ran.truncated,
+                commit=commit,
+                refused=tuple(found.refused),
+            )
+        finally:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
+
+    async def _check_out(self, scratch: Path, root: str) -> Checkout:
+        newest = await self._ws.log(limit=1)
+        view = self._ws.at(newest[0].sequence if newest else 0)
+        checkout = await asyncio.to_thread(Checkout, scratch, root)
+        total = 0
+        async for file in view.walk(root):
+            if not isinstance(file, WorkspaceFile):
+                continue
+            total += file.size
+            if total > _MOST_BYTES or len(checkout.files) >= _MOST_FILES:
+                raise LimitExceededError(
+                    "The workspace is too large to be checked out for a command.",
+                    code=ErrorCode.QUOTA_EXCEEDED,
+                    details={"limit": _MOST_BYTES, "used": total},
+                )
+            data = await _bytes_of(view, file)
+            await asyncio.to_thread(checkout.put, file, data)
+        return checkout
+
+    async def _commit(self, found: Difference, checkout: Checkout, command: str) -> str | None:
+        acting = self._ws.acting_as(_actor(command))
+        async with acting.transaction() as tx:
+            tx.verb = "runBash"
+            for old, new in found.renamed:
+                file = checkout.files[old].file
+                await tx.rename(checkout.path_of(old), checkout.path_of(new), if_version=file)
+            for name in found.deleted:
+                await tx.delete(checkout.path_of(name), if_version=checkout.files[name].file)
+            for name, origin in found.changed:
+                await _write(tx, checkout, name, origin)
+        return tx.committed.commit if tx.committed is not None else None
+
+
+async def _bytes_of(view: Any, file: WorkspaceFile) -> bytes:  # noqa: ANN401 - a view
+    if file.content_kind == "json":
+        text: str = await view.read_text(file.path)
+        return text.encode()
+    data: bytes = await view.read_bytes(file.path)
+    return data
+
+
+async def _write(tx: Any, checkout: Checkout, name: str, origin: str | None) -> None:  # noqa: ANN401
+    """Write one changed file; an existing one keeps its kind, MIME type and metadata."""
+    path = checkout.path_of(name)
+    data = await asyncio.to_thread(checkout.read, name)
+    if origin is None:
+        await tx.write(path, _content(data, None), if_version=0)
+        return
+    file = checkout.files[origin].file
+    options: dict[str, Any] = {"metadata": file.metadata}
+    content = _content(data, file.content_kind)
+    if isinstance(content, str) == (file.content_kind == "text"):
+        options["mime_type"] = file.mime_type
+    if origin == name:
+        options["if_version"] = file
+    await tx.write(path, content, **options)
+
+
+def _content(data: bytes, kind: str | None) -> Any:  # noqa: ANN401 - any content
+    if kind == "binary":
+        return data
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
+    if kind == "json":
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return data if "\x00" in text and kind is None else text
+
+
+def _actor(command: str) -> str:
+    shown = "".join(char if char.isprintable() else " " for char in command).strip()
+    if len(shown) > _ACTOR_CHARS:
+        shown = f"{shown[:_ACTOR_CHARS]}…"
+    try:
+        shown.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            "A command must be text without lone surrogates.", details={"option": "command"}
+        ) from None
+    return f"runBash: {shown}"
+
+
+def _told(found: Difference) -> str:
+    if not found.refused:
+        return ""
+    names = ", ".join(found.refused[:10])
+    return f"\nnot taken over, because they are links or special files: {names}"

@@ -1,0 +1,1 @@
+"""The five tools: listDir, readFile, writeFile, editFile, runBash."""
