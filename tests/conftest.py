@@ -80,13 +80,13 @@ BUNDLED = [
     "memory",
     "sqlite",
     pytest.param("postgres", marks=pytest.mark.postgres),
-    pytest.param("redis", marks=pytest.mark.redis),
 ]
-ON_DEMAND = ["journaled", "s3"] if os.environ.get("CRUX_STORES") == "all" else []
+REDIS = pytest.param("redis", marks=pytest.mark.redis)
+ON_DEMAND = [REDIS, "journaled", "s3"] if os.environ.get("CRUX_STORES") == "all" else []
 """See tests/support/stages.py."""
 
 
-@pytest.fixture(params=BUNDLED)
+@pytest.fixture(params=[*BUNDLED, *ON_DEMAND[:1]])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty store, of each bundled kind in turn."""
     if request.param == "postgres":

@@ -52,15 +52,14 @@ def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
 
 
 ALL_STORES = os.environ.get("CRUX_STORES") == "all"
-"""Play on journaled stores, and on assets in S3, too: `CRUX_STORES=all`; by default they are held to the kits and the contract."""
+"""Play on Redis, on journaled stores, and on assets in S3 too: `CRUX_STORES=all`; by default they are held to the kits and the contract."""
 
 KINDS = (
     "memory",
     "commit only",
     "sqlite",
     "postgres",
-    "redis",
-    *(("journaled",) if ALL_STORES else ()),
+    *(("redis", "journaled") if ALL_STORES else ()),
 )
 
 
