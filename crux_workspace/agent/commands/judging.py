@@ -255,14 +255,35 @@ def _matches_deny(words: Sequence[Word], rule: Sequence[str]) -> bool | None:
         return None
     if base_name(words[0].text).casefold() != base_name(rule[0]).casefold():
         return False
-    for at, wanted in enumerate(rule[1:], 1):
-        if at >= len(words):
-            return False
-        if not words[at].known:
+    at = 1
+    for wanted in rule[1:]:
+        found = _place_of(words, at, wanted)
+        if found is None:
             return None
-        if words[at].text != wanted:
+        if found < 0:
             return _has_letters(words[1:], rule[1:])
+        at = found + 1
     return True
+
+
+def _place_of(words: Sequence[Word], at: int, wanted: str) -> int | None:
+    """Return where a deny rule's next word stands: at once, or behind options, each with one word that may be its value.
+
+    -1 when it does not; None when a word known only at run time stands in the way.
+    """
+    may_be_value = False
+    while at < len(words):
+        word = words[at]
+        if not word.known:
+            return None
+        if word.text == wanted:
+            return at
+        is_option = word.text.startswith("-") and not wanted.startswith("-")
+        if not is_option and not may_be_value:
+            return -1
+        may_be_value = is_option and "=" not in word.text
+        at += 1
+    return -1
 
 
 def _has_letters(words: Sequence[Word], rule: Sequence[str]) -> bool | None:
@@ -282,6 +303,16 @@ def _has_letters(words: Sequence[Word], rule: Sequence[str]) -> bool | None:
 
 
 # -- what no rule can vouch for
+
+
+_TOLD_WHAT_TO_DO = frozenset(
+    """
+    apt apt-get aws az brew bun cargo composer conda dnf docker dotnet flatpak flyctl gcloud gem gh
+    git glab go gradle helm heroku hg journalctl kubectl minikube mvn nix npm oc pacman pip pip3
+    pipx pnpm podman poetry pulumi rustup snap svn systemctl terraform uv vault yarn yum zypper
+    """.split()  # noqa: SIM905 - a list of words
+)
+"""Programs whose first word behind the options says what they do."""
 
 
 def _is_program(command: SimpleCommand, names: frozenset[str]) -> bool:
@@ -411,9 +442,16 @@ def _suggested_length(command: SimpleCommand) -> int:
         return min(
             max(usual, command.assignments + max(o.at for o in others) + 2), len(command.words)
         )
-    if _runs_option_text(bare):
+    if _runs_option_text(bare) or _names_its_work_later(bare):
         return len(command.words)
     return usual
+
+
+def _names_its_work_later(bare: Sequence[Word]) -> bool:
+    """Tell whether an option stands where such a program is told what to do: two words would allow all that it can."""
+    if len(bare) < 2 or base_name(bare[0].text).casefold() not in _TOLD_WHAT_TO_DO:
+        return False
+    return bare[1].text.startswith("-")
 
 
 def _runs_option_text(bare: Sequence[Word]) -> bool:

@@ -57,6 +57,11 @@ class Approve:
     reason: str | None = None
     """Shown to the person."""
 
+    def __post_init__(self) -> None:
+        given: object = self.allow_always
+        if not isinstance(given, bool):
+            raise invalid_policy(f"allow_always must be True or False, got {given!r}.")
+
 
 @dataclass(frozen=True, slots=True)
 class DelegationRule:

@@ -20,7 +20,7 @@ from crux_workspace.agent.permissions.policy import check_tool_name
 from crux_workspace.agent.permissions.requests import CommandRequest, ToolRequest
 from crux_workspace.agent.permissions.rules import invalid_policy
 from crux_workspace.agent.shells.contract import Shell
-from crux_workspace.agent.shells.local import local_shell
+from crux_workspace.agent.shells.local import LocalShell, local_shell
 from crux_workspace.agent.shells.workspace import WorkspaceShell
 from crux_workspace.agent.toolbox.arguments import (
     EditFile,
@@ -191,7 +191,7 @@ def agent_tools(
 
     Args:
         filesystem: Where the files are.
-        shell: Runs commands; None is the filesystem's own: its folder, or a checkout of its workspace.
+        shell: Runs commands; None is a plain one. Over a workspace a local shell runs them in a checkout, which is committed.
         gate: Judges every call. Without one, what is inside the root runs, everything else and runBash is denied.
         thread_id: Thread that the calls belong to.
         interruptible: Whether a call may pause for a person.
@@ -208,7 +208,7 @@ def agent_tools(
     box = _Toolbox(
         filesystem,
         WorkspaceFs(filesystem, gate=gate, thread_id=thread_id, interruptible=interruptible),
-        shell if shell is not None else _own_shell(filesystem),
+        _shell_of(filesystem, shell),
         gate,
         thread_id,
         interruptible,
@@ -218,12 +218,14 @@ def agent_tools(
     return ToolSet(_tool(box, name) for name in names)
 
 
-def _own_shell(filesystem: FilesystemBackend) -> Shell | None:
-    """Return the filesystem's own shell: in its folder, or in a checkout of its workspace."""
+def _shell_of(filesystem: FilesystemBackend, given: Shell | None) -> Shell | None:
+    """Return what runs commands: in the filesystem's folder, or in a checkout of its workspace, never in a folder of that name."""
     ws = getattr(filesystem, "ws", None)
-    if ws is not None:
-        return WorkspaceShell(ws, local_shell())
-    return local_shell() if getattr(filesystem, "is_local_folder", False) else None
+    if ws is not None and (given is None or isinstance(given, LocalShell)):
+        return WorkspaceShell(ws, given or local_shell())
+    if given is None and getattr(filesystem, "is_local_folder", False):
+        return local_shell()
+    return given
 
 
 def _offered(

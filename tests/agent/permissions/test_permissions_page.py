@@ -887,3 +887,10 @@ async def test_denials_and_waiting_are_typed_errors_in_code() -> None:
         await g.require(COMMAND)
     assert waiting.value.interrupt == (await g.pending())[0]
     assert (await g.require(INSIDE)).allowed
+
+
+@pytest.mark.parametrize("given", ["no", 0, None, "false"])
+def test_whether_always_is_offered_is_said_by_true_or_false_alone(given: Any) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Approve("deploy", allow_always=given)
+    assert caught.value.code == ErrorCode.POLICY_INVALID

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crux_workspace import Workspace
+from crux_workspace import Mount, Workspace, workspace
 from crux_workspace.agent import (
     Answer,
     FsContext,
@@ -114,7 +114,7 @@ async def test_any_exit_code_commits_and_a_timeout_discards(ws: Workspace) -> No
     gate = PermissionGate(
         PermissionPolicy(allow={"bash": ["echo", "exit", "sleep"]}), mode="interactive"
     )
-    shell = WorkspaceShell(ws, local_shell(timeout_ms=700))
+    shell = local_shell(timeout_ms=700)
     tools = agent_context(workspace_filesystem(ws), gate=gate, shell=shell).tools
     failed = await tools["runBash"].call({"command": "echo x > a; exit 3"})
     assert (failed.output["exitCode"], await ws.read_text("/workspace/a")) == (3, "x\n")
@@ -125,6 +125,24 @@ async def test_any_exit_code_commits_and_a_timeout_discards(ws: Workspace) -> No
         None,
     )
     assert not await ws.exists("/workspace/b")
+
+
+async def test_a_local_shell_given_for_a_workspace_runs_in_a_checkout(
+    ws: Workspace, tmp_path: Path
+) -> None:
+    gate = PermissionGate(PermissionPolicy(allow={"bash": ["echo", "pwd"]}), mode="interactive")
+    host = tmp_path / "workspace"
+    host.mkdir()
+    other = workspace(id="w", namespace="other", mounts=[Mount(str(host))])
+    context = agent_context(
+        workspace_filesystem(other, str(host)), gate=gate, shell=local_shell(timeout_ms=5_000)
+    )
+    ran = await context.tools["runBash"].call({"command": "echo x > made"})
+    assert ran.ok, ran.error
+    assert ran.output["commit"] is not None
+    assert await other.read_text(f"{host}/made") == "x\n"
+    assert list(host.iterdir()) == []
+    await other.aclose()
 
 
 async def test_links_and_specials_are_refused_and_told(versioned: Agent, ws: Workspace) -> None:
