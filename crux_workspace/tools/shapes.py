@@ -16,6 +16,7 @@ from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.versions import VersionEntry
 
 __all__ = [
+    "LEAST_BYTES",
     "artifact_shape",
     "binary_shape",
     "diff_shape",
@@ -28,6 +29,7 @@ __all__ = [
     "list_shape",
     "text_shape",
 ]
+
 
 _MATCH_CHARACTERS = 300
 
@@ -110,11 +112,22 @@ def _match(match: GrepMatch) -> dict[str, Any]:
     return {"path": match.path, "line": match.line, "column": match.column, "text": text}
 
 
-def text_shape(content: TextContent, most_bytes: int, first_line: int | None) -> dict[str, Any]:
+LEAST_BYTES = 4
+"""Least size of a window: no character is longer, so that reading on always gets on."""
+
+
+def text_shape(
+    content: TextContent,
+    most_bytes: int,
+    first_line: int | None,
+    *,
+    go_on: str = "Read the rest by offset, in bytes, without startLine.",
+) -> dict[str, Any]:
     """Return a text, whole or a window with a way to go on: by lines when it was asked for by lines, else by bytes."""
     text, cut = content.content, content.truncated
     data = text.encode()
-    if len(data) > most_bytes:
+    shortened = len(data) > most_bytes
+    if shortened:
         text, cut = _shortened(text, data, most_bytes, by_lines=first_line is not None), True
     if not cut:
         return {"type": "text", "value": text}
@@ -126,7 +139,19 @@ def text_shape(content: TextContent, most_bytes: int, first_line: int | None) ->
     }
     if first_line is None:
         return {**output, **_by_bytes(content, content.offset + len(text.encode()))}
+    if shortened and "\n" not in text:
+        return {**output, **_inside_a_line(first_line, len(text), content.total_lines, go_on)}
     return {**output, **_by_lines(first_line, len(split_lines(text)), content.total_lines)}
+
+
+def _inside_a_line(line: int, shown: int, total: int, go_on: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"totalLines": total}
+    if line < total:
+        told["nextLine"] = line + 1
+    note = (
+        f"Line {line} of {total} is longer than one answer: these are its first {shown} characters."
+    )
+    return {**told, "note": f"{note} {go_on}"}
 
 
 def _by_bytes(content: TextContent, end: int) -> dict[str, Any]:
@@ -160,7 +185,7 @@ def json_shape(content: JsonContent, most_bytes: int) -> dict[str, Any]:
         return {"type": "json", "value": content.content}
     text = pretty(data)
     whole = TextContent(path=content.path, content=text, total_lines=count_lines(text))
-    return text_shape(whole, most_bytes, 1)
+    return text_shape(whole, most_bytes, 1, go_on="A JSON value cannot be read in parts.")
 
 
 def binary_shape(content: BinaryContent) -> dict[str, Any]:

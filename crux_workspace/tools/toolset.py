@@ -6,7 +6,7 @@ import base64
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crux_workspace.errors import ErrorCode, InternalError, InvalidInputError, WorkspaceError
@@ -79,6 +79,16 @@ class ToolResult(Value):
             False, {"error": told.to_dict()}, told, interrupt=getattr(error, "interrupt", None)
         )
 
+    def sendable(self) -> ToolResult:
+        """Return the result as every transport can send it: lone surrogates, which UTF-8 cannot write, are replaced."""
+        try:
+            self.text.encode()
+        except UnicodeEncodeError:
+            error = self.error
+            told = None if error is None else ToolError(*map(_writable, (error.code, error.message, error.hint)))  # fmt: skip
+            return replace(self, output=_writable(self.output), error=told)
+        return self
+
     @property
     def text(self) -> str:
         """The output as the one string that most frameworks hand to a model."""
@@ -126,13 +136,24 @@ class Tool:
             The result.
         """
         try:
-            return await self.handler(_object(arguments), call_id)
+            return (await self.handler(_object(arguments), call_id)).sendable()
         except WorkspaceError as error:
-            return ToolResult.failure(error)
+            return ToolResult.failure(error).sendable()
         except Exception:
             _log.exception("tool %s failed", self.name)
             message = f"The tool {self.name} failed unexpectedly; its operator finds the cause in the log."
             return ToolResult.failure(InternalError(message, code=ErrorCode.INTERNAL))
+
+
+def _writable(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Replace lone surrogates in JSON data."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {_writable(key): _writable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_writable(item) for item in value]
+    return value
 
 
 def _object(arguments: object) -> Mapping[str, Any]:

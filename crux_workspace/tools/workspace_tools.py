@@ -131,6 +131,7 @@ class _Maker:
 
     async def _read(self, given: Given) -> ToolResult:
         most = min(given.get("maxInlineBytes", self.options.max_result_bytes), self.options.max_result_bytes)  # fmt: skip
+        most = max(most, shapes.LEAST_BYTES)
         lines = {"start_line": given.get("startLine"), "end_line": given.get("endLine")}
         by_lines = lines["start_line"] is not None or lines["end_line"] is not None
         if by_lines and given.get("offset"):

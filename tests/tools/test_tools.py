@@ -350,6 +350,50 @@ async def test_a_long_text_is_read_on_by_lines(ws: Workspace) -> None:
     assert result.output["value"] == "line 2\nline 3\n"
 
 
+async def test_a_line_longer_than_an_answer_is_said_to_be_cut(ws: Workspace) -> None:
+    await ws.write("/workspace/one.md", "x" * 100_000 + "\nlast\n")
+    first = (await call(ws, "readWorkspaceFile", {"path": "/workspace/one.md", "startLine": 1})).output  # fmt: skip
+    assert (first["totalLines"], first["nextLine"]) == (2, 2)
+    shown = len(first["value"])
+    assert f"its first {shown} characters" in first["note"]
+    assert "by offset" in first["note"]
+    rest = (await call(ws, "readWorkspaceFile", {"path": "/workspace/one.md", "offset": shown})).output  # fmt: skip
+    assert rest["offset"] == shown
+    await ws.write("/workspace/a.json", {"k": "y" * 100_000})
+    cut = (await call(ws, "readWorkspaceFile", {"path": "/workspace/a.json"})).output
+    assert "by offset" not in cut.get("note", "")
+
+
+async def test_reading_on_by_offset_always_gets_on(ws: Workspace) -> None:
+    await ws.write("/workspace/wide.md", "é😀" * 20)
+    at, seen = 0, ""
+    for _ in range(200):
+        arguments = {"path": "/workspace/wide.md", "offset": at, "maxInlineBytes": 1}
+        output = (await call(ws, "readWorkspaceFile", arguments)).output
+        seen += output["value"]
+        if "nextOffset" not in output:
+            break
+        assert output["nextOffset"] > at
+        at = output["nextOffset"]
+    assert seen == "é😀" * 20
+
+
+async def test_what_no_transport_can_send_is_replaced(make_ws: Make) -> None:
+    from crux_workspace import GrepMatch, GrepResult
+
+    lying = MemorySource({"/a.md": "x"})
+    lying.grep = lambda query, options: GrepResult([GrepMatch("/s/a.md", 1, 1, "\ud800 t")])  # type: ignore[method-assign, assignment, misc]
+    ws = make_ws(mounts=[Mount("/workspace"), Mount("/s", source=lying)])
+    for name, arguments in (
+        ("grepWorkspace", {"query": "t", "path": "/s"}),
+        ("readWorkspaceFile", {"path": "\ud800"}),
+        ("listWorkspace", {"limit": "\ud800"}),
+    ):
+        result = await call(ws, name, arguments)
+        result.text.encode()
+        assert result.ok or str(result.error.to_dict()).encode()
+
+
 async def test_a_large_json_value_is_shown_as_lines(ws: Workspace) -> None:
     await ws.write("/workspace/big.json", {"rows": list(range(20_000))})
     result = await call(ws, R, {"path": "/workspace/big.json"})
