@@ -79,16 +79,6 @@ class ToolResult(Value):
             False, {"error": told.to_dict()}, told, interrupt=getattr(error, "interrupt", None)
         )
 
-    def sendable(self) -> ToolResult:
-        """Return the result as every transport can send it: lone surrogates, which UTF-8 cannot write, are replaced."""
-        try:
-            self.text.encode()
-        except UnicodeEncodeError:
-            error = self.error
-            told = None if error is None else ToolError(*map(_writable, (error.code, error.message, error.hint)))  # fmt: skip
-            return replace(self, output=_writable(self.output), error=told)
-        return self
-
     @property
     def text(self) -> str:
         """The output as the one string that most frameworks hand to a model."""
@@ -136,13 +126,25 @@ class Tool:
             The result.
         """
         try:
-            return (await self.handler(_object(arguments), call_id)).sendable()
+            return _sendable(await self.handler(_object(arguments), call_id))
         except WorkspaceError as error:
-            return ToolResult.failure(error).sendable()
+            return _sendable(ToolResult.failure(error))
         except Exception:
             _log.exception("tool %s failed", self.name)
             message = f"The tool {self.name} failed unexpectedly; its operator finds the cause in the log."
             return ToolResult.failure(InternalError(message, code=ErrorCode.INTERNAL))
+
+
+def _sendable(result: ToolResult) -> ToolResult:
+    """Return a result as every transport can send it: lone surrogates, which UTF-8 cannot write, are replaced."""
+    try:
+        result.text.encode()
+    except UnicodeEncodeError:
+        told = result.error
+        if told is not None:
+            told = ToolError(told.code, _writable(told.message), _writable(told.hint))
+        return replace(result, output=_writable(result.output), error=told)
+    return result
 
 
 def _writable(value: Any) -> Any:  # noqa: ANN401 - JSON
