@@ -53,6 +53,7 @@ async def _follow(
                     await asyncio.sleep(0)
 
 
+@pytest.mark.parametrize("storage", ["memory", "sqlite"], indirect=True)
 @pytest.mark.parametrize("seed", range(6))
 async def test_what_is_delivered_is_the_log(
     make_ws: Callable[..., Workspace], storage: Storage, runtime: LocalRuntime, seed: int
@@ -74,7 +75,10 @@ async def test_what_is_delivered_is_the_log(
         for change in entry.changes
     ]
     async with asyncio.timeout(20):
-        while min(map(len, seen)) < len(expected):  # noqa: ASYNC110 - lists, not events
+        while min(map(len, seen)) < len(expected):
+            for follower in followers:
+                if follower.done():
+                    follower.result()  # tells why it stopped
             await asyncio.sleep(0.005)
     await asyncio.sleep(0.01)
     for follower in followers:
