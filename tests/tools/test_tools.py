@@ -382,7 +382,7 @@ async def test_what_no_transport_can_send_is_replaced(make_ws: Make) -> None:
     from crux_workspace import GrepMatch, GrepResult
 
     lying = MemorySource({"/a.md": "x"})
-    lying.grep = lambda query, options: GrepResult([GrepMatch("/s/a.md", 1, 1, "\ud800 t")])  # type: ignore[method-assign, assignment, misc]
+    lying.grep = lambda query, options: GrepResult([GrepMatch("/s/a.md", 1, 1, "\ud800 t")])  # type: ignore[method-assign]
     ws = make_ws(mounts=[Mount("/workspace"), Mount("/s", source=lying)])
     for name, arguments in (
         ("grepWorkspace", {"query": "t", "path": "/s"}),
