@@ -160,9 +160,12 @@ class FileDelta(Struct, kw_only=True):
     @property
     def base_version(self) -> int:
         """Last version before this change, 0 for a new file."""
+        return self._base(self.appends)
+
+    def _base(self, appends: bool) -> int:
         if self.before is not None:
-            return self.before.version - (self.before.provisional and self.appends)
-        return self.gone.gone.version if self.gone is not None else 0
+            return self.before.version - (self.before.provisional and appends)
+        return 0 if self.gone is None else self.gone.gone.version
 
     @property
     def appends(self) -> bool:
@@ -172,12 +175,8 @@ class FileDelta(Struct, kw_only=True):
     @property
     def version(self) -> int:
         """Last version after this change."""
-        appends = self.after is None or self.after.content is not None
-        if self.before is not None:
-            base = self.before.version - (self.before.provisional and appends)
-        else:
-            base = 0 if self.gone is None else self.gone.gone.version
-        return base + len(self.frozen) + appends
+        appends = self.appends
+        return self._base(appends) + len(self.frozen) + appends
 
 
 class Changeset(Struct):

@@ -260,8 +260,7 @@ class StagedTree(LiveTree):
 
     def is_bound(self, path: str) -> bool:
         """Tell whether a path that was looked at has a head, live or expired."""
-        slot = self._slots.get(path)
-        return (self._base[path] if slot is None else slot.entry) is not None
+        return self._bound(path) is not None
 
     def gone(self, path: str) -> GoneFile | None:
         """Return the deleted file that goes on at a path that was looked at."""

@@ -76,10 +76,6 @@ class Router:
         mount = self.find(path)
         return mount is not None and mount.source is None
 
-    def has_local_below(self, path: str) -> bool:
-        """Tell whether a mount that the workspace keeps itself lies strictly below a path."""
-        return any(mount.source is None and is_below(mount.path, path) for mount in self.mounts)
-
     def find(self, path: str) -> Mount | None:
         """Return the deepest mount that holds the path."""
         ended = path + "/"

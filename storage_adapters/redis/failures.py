@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from crux_workspace.errors import (
     ErrorCode,
-    StateError,
     StorageError,
     UnsupportedError,
     WorkspaceError,
@@ -14,7 +13,6 @@ from storage_adapters.redis.wire import Lost, Silent
 
 __all__ = [
     "TRANSIENT",
-    "closed_error",
     "code_of",
     "connecting_failed",
     "evicting",
@@ -155,8 +153,3 @@ def evicting(policy: str) -> UnsupportedError:
         "set maxmemory-policy to noeviction.",
         details={"maxmemory_policy": policy},
     )
-
-
-def closed_error() -> StateError:
-    """Return the error of every call after `aclose`."""
-    return StateError("the storage is closed", code=ErrorCode.WORKSPACE_CLOSED)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crux_workspace.errors import StorageError, WorkspaceError
+from crux_workspace.storage.failures import closed_error
 from crux_workspace.storage.layout import META_KEY
 from crux_workspace.storage.records import OutcomeUnknown, PreconditionFailed
-from storage_adapters.redis.failures import TRANSIENT, closed_error, code_of, lost, refused
+from storage_adapters.redis.failures import TRANSIENT, code_of, lost, refused
 from storage_adapters.redis.node import Node
 from storage_adapters.redis.scripts import ALL
 from storage_adapters.redis.slots import SlotMap

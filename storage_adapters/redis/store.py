@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakValueDictionary
 
-from crux_workspace.errors import ErrorCode, StateError
 from crux_workspace.storage.capabilities import StoreCapabilities
+from crux_workspace.storage.failures import closed_error, forked_error, wrong_loop_error
 from crux_workspace.storage.layout import META_KEY, check_size
 from crux_workspace.storage.planning import MAX_PLANS, PartitionReader, replanned
 from crux_workspace.storage.records import (
@@ -27,7 +27,6 @@ from crux_workspace.storage.records import (
     PreconditionFailed,
     Record,
 )
-from storage_adapters.redis.failures import closed_error
 from storage_adapters.redis.guessing import Guesses, Noting
 from storage_adapters.redis.hints import Hints
 from storage_adapters.redis.keyspace import BUCKETS, Keyspace
@@ -248,7 +247,7 @@ class RedisRecordStore:
         if os.getpid() != self._pid or self._closing:
             return
         if asyncio.get_running_loop() is not self._loop:
-            raise _wrong_loop()
+            raise wrong_loop_error()
         self._closing = True
         await self._hints.aclose()
         if self._committing:
@@ -314,14 +313,11 @@ class RedisRecordStore:
 
     def _check(self) -> None:
         if os.getpid() != self._pid:
-            raise StateError(
-                "the storage was opened before this process was forked; open it again in the child",
-                code=ErrorCode.FORKED,
-            )
+            raise forked_error()
         if self._closing:
             raise closed_error()
         if asyncio.get_running_loop() is not self._loop:
-            raise _wrong_loop()
+            raise wrong_loop_error()
 
 
 def _refusal(batch: Batch, answer: list[Any]) -> Exception:
@@ -332,10 +328,3 @@ def _refusal(batch: Batch, answer: list[Any]) -> Exception:
         add, ceiling = batch.counters[subject]
         return CeilingExceeded(subject, ceiling or 0, answer[2], add)
     return corrupt(subject)
-
-
-def _wrong_loop() -> StateError:
-    return StateError(
-        "the storage belongs to another event loop; use it there, or open one for this loop",
-        code=ErrorCode.WRONG_LOOP,
-    )

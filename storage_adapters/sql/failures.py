@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from crux_workspace.errors import ErrorCode, StateError, StorageError, WorkspaceError
+from crux_workspace.errors import ErrorCode, StorageError, WorkspaceError
 from crux_workspace.storage.records import BatchTooLarge, StoreError
 
-__all__ = ["closed_error", "is_busy", "is_refused", "translated"]
+__all__ = ["is_busy", "is_refused", "translated"]
 
 _MESSAGES: dict[int, tuple[ErrorCode, str]] = {
     sqlite3.SQLITE_BUSY: (
@@ -73,8 +73,3 @@ def translated(error: Exception) -> WorkspaceError | StoreError:
         ours = StorageError("the database refused the statement; nothing was written")
     ours.__cause__ = error
     return ours
-
-
-def closed_error() -> StateError:
-    """Return the error of every call after `aclose`."""
-    return StateError("the storage is closed", code=ErrorCode.WORKSPACE_CLOSED)

@@ -15,7 +15,8 @@ from urllib.parse import quote
 
 import aiosqlite
 
-from storage_adapters.sql.failures import closed_error, is_busy, translated
+from crux_workspace.storage.failures import closed_error
+from storage_adapters.sql.failures import is_busy, translated
 from storage_adapters.sql.opening import BUSY_TIMEOUT_S
 from storage_adapters.sql.reading import Query, Row, run
 

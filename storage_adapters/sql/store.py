@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from crux_workspace.errors import ErrorCode, StateError, StorageError, UnsupportedError
+from crux_workspace.errors import StorageError, UnsupportedError
+from crux_workspace.storage.failures import closed_error, forked_error, wrong_loop_error
 from crux_workspace.storage.records import (
     Batch,
     Committed,
@@ -22,7 +23,7 @@ from crux_workspace.storage.records import (
 )
 from storage_adapters.sql import reading
 from storage_adapters.sql.committing import CAPABILITIES
-from storage_adapters.sql.failures import closed_error, translated
+from storage_adapters.sql.failures import translated
 from storage_adapters.sql.opening import Durability, open_connections
 from storage_adapters.sql.readers import Readers
 from storage_adapters.sql.writer import Writer
@@ -184,7 +185,7 @@ class SqliteRecordStore:
         if os.getpid() != self._pid or (self._closing and not self._finalizer.alive):
             return
         if asyncio.get_running_loop() is not self._loop:
-            raise _wrong_loop()
+            raise wrong_loop_error()
         self._closing = True
         await self._readers.aclose()
         await self._writer.aclose()
@@ -192,21 +193,11 @@ class SqliteRecordStore:
 
     def _check(self) -> None:
         if os.getpid() != self._pid:
-            raise StateError(
-                "the storage was opened before this process was forked; open it again in the child",
-                code=ErrorCode.FORKED,
-            )
+            raise forked_error()
         if self._closing:
             raise closed_error()
         if asyncio.get_running_loop() is not self._loop:
-            raise _wrong_loop()
-
-
-def _wrong_loop() -> StateError:
-    return StateError(
-        "the storage belongs to another event loop; use it there, or open one for this loop",
-        code=ErrorCode.WRONG_LOOP,
-    )
+            raise wrong_loop_error()
 
 
 def _committed(verdict: Committed | None) -> Committed:

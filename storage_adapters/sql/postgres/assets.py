@@ -18,11 +18,11 @@ from crux_workspace.storage.assets import (
     PutOptions,
     StoredAsset,
 )
+from crux_workspace.storage.failures import closed_error
 from crux_workspace.storage.layout import prefix_end
 from storage_adapters.sql.listing import FIRST_BEHIND
 from storage_adapters.sql.postgres.address import parse
 from storage_adapters.sql.postgres.database import Database, Query, Rows
-from storage_adapters.sql.postgres.failures import closed_error
 from storage_adapters.sql.postgres.sweeping import Sweeper
 from storage_adapters.sql.postgres.versions import check_version
 

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
 
-from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, StorageError
+from crux_workspace.errors import InvalidInputError, StorageError
+from crux_workspace.storage.failures import closed_error, forked_error, wrong_loop_error
 from storage_adapters.sql.postgres.address import Address
 from storage_adapters.sql.postgres.failures import (
     LOST,
     breaks,
-    closed_error,
     is_contended,
     is_lost,
     translated,
@@ -119,17 +119,11 @@ class Database:
             StateError: The database is closed, or belongs to another process or loop.
         """
         if self.is_elsewhere:
-            raise StateError(
-                "the storage was opened before this process was forked; open it again in the child",
-                code=ErrorCode.FORKED,
-            )
+            raise forked_error()
         if self._closed:
             raise closed_error()
         if asyncio.get_running_loop() is not self._loop:
-            raise StateError(
-                "the storage belongs to another event loop; use it there, or open one for this loop",
-                code=ErrorCode.WRONG_LOOP,
-            )
+            raise wrong_loop_error()
 
     def enter(self) -> Database:
         """Note one more store that uses it."""

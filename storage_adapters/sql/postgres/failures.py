@@ -10,7 +10,6 @@ from crux_workspace.storage.records import BatchTooLarge, StoreError
 __all__ = [
     "LOST",
     "breaks",
-    "closed_error",
     "connection_error",
     "is_contended",
     "is_lost",
@@ -169,8 +168,3 @@ def queue_error() -> StorageError:
         "nothing was written, try again",
         code=_TIMEOUT,
     )
-
-
-def closed_error() -> StateError:
-    """Return the error of every call after `aclose`."""
-    return StateError("the storage is closed", code=ErrorCode.WORKSPACE_CLOSED)

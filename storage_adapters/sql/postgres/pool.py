@@ -16,10 +16,10 @@ from typing import TypeAlias
 
 import asyncpg
 
+from crux_workspace.storage.failures import closed_error
 from storage_adapters.sql.postgres.failures import (
     LOST,
     breaks,
-    closed_error,
     connection_error,
     is_read_only,
     pool_error,

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 from weakref import WeakValueDictionary
 
+from crux_workspace.storage.failures import closed_error
 from crux_workspace.storage.planning import MAX_PLANS
 from crux_workspace.storage.records import (
     Batch,
@@ -25,7 +26,6 @@ from storage_adapters.sql.postgres.address import parse
 from storage_adapters.sql.postgres.committing import CAPABILITIES, MovedOn, apply
 from storage_adapters.sql.postgres.database import Database, Query
 from storage_adapters.sql.postgres.failures import (
-    closed_error,
     queue_error,
 )
 from storage_adapters.sql.postgres.held import HeldReader
