@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from types import EllipsisType
 from typing import Any
 
@@ -74,20 +75,17 @@ class WriteMethods(ReadMethods):
             >>> (await ws.write("/workspace/a.md", "one")).version
             1
         """
-
-        def call(space: Space) -> Awaitable[WorkspaceFile]:
-            return writing.write(
-                space,
-                writable_file(space, path),
-                content,
-                mime_type=mime_type,
-                metadata=metadata,
-                status=status,
-                kind=kind,
-                encoding=encoding,
-                options=Options(idempotency_key, if_version),
-            )
-
+        call = partial(
+            _write,
+            path,
+            content,
+            mime_type=mime_type,
+            metadata=metadata,
+            status=status,
+            kind=kind,
+            encoding=encoding,
+            options=Options(idempotency_key, if_version),
+        )
         return await self._runner.run("write", path, namespace, call)
 
     async def edit(
@@ -557,3 +555,12 @@ def _edits(
     if find is None or replace is None:
         raise InvalidInputError("Give find and replace, or edits.")
     return [Edit(find, replace, occurrence, replace_all)]
+
+
+def _write(
+    path: PathLike,
+    content: WritableContent,
+    space: Space,
+    **how: Any,  # noqa: ANN401 - the options of the operation
+) -> Awaitable[WorkspaceFile]:
+    return writing.write(space, writable_file(space, path), content, **how)

@@ -45,7 +45,7 @@ from crux_workspace.storage.records import Batch, Put, Take
 __all__ = ["Built", "attributes_differ", "build", "stage"]
 
 
-class Built(Struct):
+class Built(Struct, gc=False):
     """A batch, and what it will have made."""
 
     batch: Batch

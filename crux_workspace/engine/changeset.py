@@ -14,7 +14,7 @@ from crux_workspace.storage.records import Put
 __all__ = ["Changeset", "Draft", "FileDelta", "FrozenVersion", "NewContent", "Upload"]
 
 
-class Upload(Struct, frozen=True):
+class Upload(Struct, frozen=True, gc=False):
     """An asset that was stored for a version to be appended."""
 
     ref: str
@@ -25,7 +25,7 @@ class Upload(Struct, frozen=True):
     """When storing it began, ms."""
 
 
-class NewContent(Struct, kw_only=True):
+class NewContent(Struct, kw_only=True, gc=False):
     """The bytes of a version to be appended."""
 
     kind: Literal["t", "j", "b"]
@@ -73,7 +73,7 @@ class NewContent(Struct, kw_only=True):
         of.enc = IN_PARTS if self.parts else None
 
 
-class Draft(Struct, kw_only=True):
+class Draft(Struct, kw_only=True, gc=False):
     """A file as it is to be."""
 
     path: str
@@ -109,7 +109,7 @@ class Draft(Struct, kw_only=True):
         return cls(**{**values, **changed})
 
 
-class FrozenVersion(Struct):
+class FrozenVersion(Struct, gc=False):
     """A version that a transaction staged and published before it staged another one."""
 
     version: int
@@ -140,7 +140,7 @@ class FrozenVersion(Struct):
         return state
 
 
-class FileDelta(Struct, kw_only=True):
+class FileDelta(Struct, kw_only=True, gc=False):
     """One file: what was and what is to be. `after=None` deletes it and leaves a tombstone."""
 
     file_id: str
@@ -179,7 +179,7 @@ class FileDelta(Struct, kw_only=True):
         return self._base(appends) + len(self.frozen) + appends
 
 
-class Changeset(Struct):
+class Changeset(Struct, gc=False):
     """Changes of one commit, in an order in which they can be carried out one after the other."""
 
     deltas: list[FileDelta] = field(default_factory=list)

@@ -45,7 +45,7 @@ IN_PARTS = "p"
 """Value of `enc` that says: the content is in several assets, one behind the other."""
 
 
-class Part(msgspec.Struct, array_like=True, frozen=True):
+class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One of the assets that hold a content in parts."""
 
     ref: str
@@ -54,14 +54,14 @@ class Part(msgspec.Struct, array_like=True, frozen=True):
     """Hash of the part's own bytes."""
 
 
-class LineIndex(msgspec.Struct, array_like=True, frozen=True):
+class LineIndex(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Where lines are in a large text: how many line ends lie before each multiple of `step` bytes."""
 
     step: int
     marks: tuple[int, ...]
 
 
-class Attributes(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Attributes(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """What a version and its file carry besides bytes; shared by heads and ended states."""
 
     kind: Literal["t", "j", "b"] = msgspec.field(name="k", default="t")
@@ -160,7 +160,7 @@ class State(Attributes, kw_only=True):
     """Version and start of the newer state whose text the body is the difference from."""
 
 
-class Gone(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Gone(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """`gone/<path>`: the deleted file that goes on when the path is written again."""
 
     file_id: str = msgspec.field(name="id")
@@ -169,7 +169,7 @@ class Gone(msgspec.Struct, omit_defaults=True, kw_only=True):
     first: int = msgspec.field(name="st", default=1)
 
 
-class Was(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Was(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """`was/<path>/<end>`: an ended binding."""
 
     file_id: str = msgspec.field(name="id")
@@ -177,7 +177,7 @@ class Was(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Sequence at which the file came to the path."""
 
 
-class FilePlace(msgspec.Struct, omit_defaults=True, kw_only=True):
+class FilePlace(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """`file/<file id>`: where a renamed or deleted file is, or last was."""
 
     path: str = msgspec.field(name="p")
@@ -185,7 +185,7 @@ class FilePlace(msgspec.Struct, omit_defaults=True, kw_only=True):
     purged: bool = msgspec.field(name="pu", default=False)
 
 
-class ArtifactRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
+class ArtifactRecord(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """`art/<path>`: the whole artifact, pinned values included; times that are absent are stamps."""
 
     file_id: str = msgspec.field(name="id")
@@ -206,7 +206,7 @@ class ArtifactRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
     due: int | None = msgspec.field(name="d", default=None)
 
 
-class AssetCount(msgspec.Struct, omit_defaults=True, kw_only=True):
+class AssetCount(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """`asset/<ref>`: how many versions hold the asset."""
 
     count: int = msgspec.field(name="n")
@@ -216,20 +216,20 @@ class AssetCount(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Hash of its bytes; None where an older version counted it first."""
 
 
-class Trash(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Trash(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """`trash/<due>/<ref>`: a released asset."""
 
     size: int = msgspec.field(name="s", default=0)
 
 
-class Expiry(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Expiry(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """`exp/<due>/<file id>`."""
 
     path: str = msgspec.field(name="p")
     """Where the file was when this was written; `file/`, if present, wins."""
 
 
-class Op(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Op(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """`op/<hash>`: the remembered result of an idempotent call; sequence and time are stamps."""
 
     digest: str = msgspec.field(name="d")
@@ -240,7 +240,7 @@ class Op(msgspec.Struct, omit_defaults=True, kw_only=True):
     artifact: ArtifactRecord | None = msgspec.field(name="art", default=None)
 
 
-class Job(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Job(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """`job/<file id>`: a purge that is not finished."""
 
     path: str = msgspec.field(name="p")

@@ -101,7 +101,7 @@ class _Landed(_PlanEnded):
         self.commit_id = commit_id
 
 
-class Done(Struct):
+class Done(Struct, gc=False):
     """A commit that is applied, and what it made."""
 
     sequence: int

@@ -62,7 +62,7 @@ _PARTS_ON_LOOP = 2_000
 _T = TypeVar("_T")
 
 
-class Prepared(Struct):
+class Prepared(Struct, gc=False):
     """Content that is ready to be planned with: analysed, and uploaded where it goes to the asset store."""
 
     content: NewContent

@@ -47,7 +47,7 @@ def is_artifact(head: Head) -> bool:
     return bool(head.status or head.artifact_kind or head.produced_by)
 
 
-class Entry(Struct):
+class Entry(Struct, gc=False):
     """`head/<path>` as read: the stamps that the record leaves out are filled in by the properties."""
 
     path: str
@@ -226,7 +226,7 @@ class Entry(Struct):
         )
 
 
-class GoneFile(Struct):
+class GoneFile(Struct, gc=False):
     """`gone/<path>` as read."""
 
     path: str
@@ -239,7 +239,7 @@ class GoneFile(Struct):
         return cls(path_in_key(record.key), decode(Gone, record.value), record.revision)
 
 
-class PastState(Struct):
+class PastState(Struct, gc=False):
     """`state/<file id>/<version>/<start>` as read."""
 
     key: str

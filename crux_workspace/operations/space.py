@@ -52,7 +52,7 @@ IfVersion = int | WorkspaceFile | None
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Options(msgspec.Struct, frozen=True):
+class Options(msgspec.Struct, frozen=True, gc=False):
     """What every mutating verb takes."""
 
     idempotency_key: str | None = None

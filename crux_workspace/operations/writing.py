@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import EllipsisType
 from typing import Any
+
+from msgspec import Struct
 
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
 from crux_workspace.engine.committer import Finished
@@ -25,6 +27,7 @@ from crux_workspace.model.mime import guess
 from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import (
+    IfVersion,
     Options,
     Space,
     check_if_version,
@@ -125,33 +128,60 @@ async def write(
     mime = guessed if is_text or mime_type else guess(path, _KINDS[prepared.content.kind])
     produced = ports.provenance() if status is not None or kind is not None else None
 
-    async def plan(tree: LiveTree) -> Changeset:
+    work = _Write(
+        space, path, prepared.content, mime, metadata, status, kind, produced, options.if_version
+    )
+    return await space.commit_file(
+        "write",
+        path,
+        work.plan,
+        options=options,
+        request=[prepared.digest, mime_type, metadata, status, kind],
+        abandon=work.abandon,
+    )
+
+
+class _Write(Struct, gc=False):
+    """A write that is to be planned: one object, where a closure would keep a cell for each of its names."""
+
+    space: Space
+    path: str
+    content: NewContent
+    mime_type: str
+    metadata: dict[str, Any] | None
+    status: Status | None
+    kind: str | None
+    produced_by: dict[str, Any] | None
+    if_version: IfVersion
+
+    async def plan(self, tree: LiveTree) -> Changeset:
+        path, status, kind = self.path, self.status, self.kind
         await tree.look(path)
         entry = tree.entry(path)
-        if options.if_version is not None:
-            await check_if_version(tree, path, entry, options.if_version)
+        if self.if_version is not None:
+            await check_if_version(tree, path, entry, self.if_version)
         if status is not None:
             refuse_unpinning(path, entry, status)
         changes = Changeset()
-        head = None if entry is None else entry.head
-        draft = Draft(path=path, content=prepared.content, mime_type=mime, metadata=metadata)
-        draft.status = status or (None if head is None else head.status)
-        draft.artifact_kind = kind if kind is not None or head is None else head.artifact_kind
-        draft.produced_by = produced or (None if head is None else head.produced_by)
-        draft.pinned = None if head is None else head.pinned
-        delta = await put_content(space, tree, changes, entry, draft)
+        draft = Draft(
+            path=path, content=self.content, mime_type=self.mime_type, metadata=self.metadata
+        )
+        if entry is None:
+            draft.status, draft.artifact_kind = status, kind
+            draft.produced_by = self.produced_by
+        else:
+            head = entry.head
+            draft.status = status or head.status
+            draft.artifact_kind = head.artifact_kind if kind is None else kind
+            draft.produced_by = self.produced_by or head.produced_by
+            draft.pinned = head.pinned
+        delta = await put_content(self.space, tree, changes, entry, draft)
         if status == "final":
             draft.pinned = delta.version
         return changes
 
-    return await space.commit_file(
-        "write",
-        path,
-        plan,
-        options=options,
-        request=[prepared.digest, mime_type, metadata, status, kind],
-        abandon=lambda: discard(ports, *prepared.content.uploads),
-    )
+    def abandon(self) -> Coroutine[Any, Any, None]:
+        return discard(self.space.ports, *self.content.uploads)
 
 
 async def put_content(

@@ -142,7 +142,7 @@ def resolve_key(put_key: str, sequence: int) -> str:
     return put_key.replace(SEQUENCE_MARK, number(sequence)) if SEQUENCE_MARK in put_key else put_key
 
 
-class Meta(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Meta(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """The record `meta` of a partition."""
 
     sequence: int = msgspec.field(name="seq")
@@ -158,7 +158,7 @@ class Meta(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Absent means 1, whatever `FORMAT` is."""
 
 
-class _Change(msgspec.Struct, omit_defaults=True):
+class _Change(msgspec.Struct, omit_defaults=True, gc=False):
     """A `Change` as the log writes it."""
 
     t: ChangeType
@@ -171,7 +171,7 @@ class _Change(msgspec.Struct, omit_defaults=True):
     a: bool = False
 
 
-class LogRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
+class LogRecord(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     """The record `log/<sequence>`; its sequence and time are the record's own stamp."""
 
     commit_id: str = msgspec.field(name="id")
