@@ -170,7 +170,7 @@ class Caller:
         except _Raised as raised:
             error = raised.error
             if isinstance(error, FileNotFoundError | NotImplementedError):
-                raise error from None
+                raise error from error.__cause__
             raise self._known(hook, error) from error
         except BaseException as error:
             raise self._known(hook, error) from error

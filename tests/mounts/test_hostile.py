@@ -180,6 +180,16 @@ async def test_whatever_a_provider_raises_is_its_own_failure(make_ws: Make, erro
         await with_source(make_ws, read=fails).read("/s/a")
 
 
+async def test_why_a_provider_does_not_do_it_stays_known(make_ws: Make) -> None:
+    def no(*_: Any) -> Any:
+        raise NotImplementedError from Boom()
+
+    with refused(ErrorCode.SOURCE_UNSUPPORTED) as caught:
+        await with_source(make_ws, read=no).read("/s/a")
+    assert caught.value.__cause__ is not None
+    assert isinstance(caught.value.__cause__.__cause__, Boom)
+
+
 async def test_nothing_there_is_no_failure(make_ws: Make) -> None:
     def missing(*_: Any) -> Any:
         raise FileNotFoundError("gone")
