@@ -214,8 +214,9 @@ def test_frameworks_that_wait() -> None:
 
 
 def test_an_unknown_form_is_refused(ws: Workspace) -> None:
-    with pytest.raises(InvalidInputError):
-        ws.as_tools().to("cobol")
+    for form in ("cobol", None, ["openai"], 5):
+        with pytest.raises(InvalidInputError):
+            ws.as_tools().to(form)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

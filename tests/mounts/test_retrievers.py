@@ -213,7 +213,26 @@ async def test_it_is_read_only(make_ws: MakeWorkspace) -> None:
     assert source.kind == "retriever"
 
 
-@pytest.mark.parametrize("bad", [{"retriever": 5}, {"retriever": print, "limit": 0}, {"retriever": print, "limit": "5"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"retriever": 5},
+        {"limit": 0},
+        {"limit": "5"},
+        {"query": 5},
+        {"path_for_hit": "a.md"},
+        {"content_for_hit": 5},
+        {"mime_type": 5},
+        {"mime_type": "\n"},
+    ],
+)
 def test_what_is_no_retriever_is_refused(bad: Any) -> None:
     with pytest.raises(InvalidInputError):
-        RetrieverSource(**bad)
+        RetrieverSource(**{"retriever": print, **bad})
+
+
+@pytest.mark.parametrize("name", ["path_for_hit", "content_for_hit", "mime_type"])
+async def test_a_function_of_a_hit_that_gives_no_text(make_ws: MakeWorkspace, name: str) -> None:
+    ws = mounted(make_ws, lambda query: [RetrieverHit("a", "1", "x")], **{name: lambda hit: None})
+    with refused(ErrorCode.SOURCE_INVALID):
+        await ws.list("/sources")

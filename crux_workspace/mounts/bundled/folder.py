@@ -16,6 +16,7 @@ from crux_workspace.errors import InvalidInputError, InvalidPathError
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.mime import guess
+from crux_workspace.model.options import refused_option
 from crux_workspace.model.paths import normalise
 from crux_workspace.model.sources import MountListOptions, MountPathOptions, MountReadOptions
 from crux_workspace.mounts.bundled.pages import content_of_window, page_of
@@ -39,8 +40,16 @@ class FolderSource:
     kind = "folder"
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._root = Path(root).resolve()
-        if not self._root.is_dir():
+        given: object = root
+        if not isinstance(given, str | os.PathLike) or isinstance(given, bytes):
+            raise refused_option("root", "the path of a folder", given)
+        is_folder = False
+        with suppress(
+            OSError, RuntimeError, ValueError
+        ):  # a loop of links, a NUL, half a character
+            self._root = Path(root).resolve()
+            is_folder = self._root.is_dir()
+        if not is_folder:
             raise InvalidInputError(
                 "The root of a FolderSource must be a folder that exists.",
                 details={"option": "root"},

@@ -12,6 +12,7 @@ from crux_workspace.model.contents import Content
 from crux_workspace.model.extras import need_extra
 from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.mime import guess
+from crux_workspace.model.options import refused_option
 from crux_workspace.model.paths import normalise
 from crux_workspace.model.sources import MountListOptions, MountPathOptions, MountReadOptions
 from crux_workspace.mounts.bundled.pages import content_of, page_of
@@ -38,6 +39,10 @@ class GitSource:
         from dulwich.objectspec import parse_commit, parse_object
         from dulwich.repo import Repo
 
+        for name, value in (("repository", repository), ("revision", revision)):
+            given: object = value
+            if not isinstance(given, str | os.PathLike) or not os.fspath(given):
+                raise refused_option(name, "a path" if name == "repository" else "a str", given)
         try:
             self._repo: Repo = Repo(os.fspath(repository))
         except NotGitRepository as error:
@@ -46,7 +51,7 @@ class GitSource:
                 details={"option": "repository"},
             ) from error
         try:
-            found = parse_object(self._repo, revision.encode())
+            found = parse_object(self._repo, os.fsencode(revision))
             commit = found if isinstance(found, Commit) else parse_commit(self._repo, found.id)
         except (KeyError, ValueError) as error:
             self._repo.close()

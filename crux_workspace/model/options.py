@@ -1,0 +1,24 @@
+"""Options of calls and constructors: what a bad one is refused with."""
+
+from __future__ import annotations
+
+from crux_workspace.errors import InvalidInputError
+
+__all__ = ["refused_option", "whole_number"]
+
+
+def refused_option(name: str, wanted: str, value: object) -> InvalidInputError:
+    """Make the error of an option that is none (``INVALID_ARGUMENT``); it names the type of what was given, never the value."""
+    return InvalidInputError(
+        f"{name} must be {wanted}, got {type(value).__name__}.", details={"option": name}
+    )
+
+
+def whole_number(name: str, value: object, *, least: int = 0) -> None:
+    """Refuse an option that is no whole number of at least `least`; None passes."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
+        return
+    raise InvalidInputError(
+        f"{name} must be a whole number of at least {least}, got {value!r}.",
+        details={"option": name},
+    )
