@@ -27,7 +27,6 @@ from crux_workspace.model.sources import (
     MountPathOptions,
     MountReadOptions,
 )
-from crux_workspace.mounts.bundled.pages import page_of
 from crux_workspace.mounts.hits import RetrieverHit, RetrieverQuery, as_retriever
 
 __all__ = ["RetrieverSource", "retriever_workspace_mount_source"]
@@ -91,13 +90,11 @@ class RetrieverSource:
         self._lock = threading.Lock()
 
     def list(self, path: str, options: MountListOptions) -> Any:  # noqa: ANN401 - a result, or what gives it
-        """List the files found at or below a directory, or that a glob matches."""
+        """List the files found at or below a directory, or that a glob matches: all at once, for asking again may find others."""
         covers = _scope(path)
 
         def listed(files: dict[str, _Found]) -> ListResult:
-            return page_of(
-                [found.file() for where, found in files.items() if covers(where)], options
-            )
+            return ListResult([found.file() for where, found in files.items() if covers(where)])
 
         return self._find("list", path, None, options.mount_path, listed)
 

@@ -10,7 +10,6 @@ import pytest
 from crux_workspace import Edit, Mount, Workspace
 from crux_workspace.errors import (
     AccessDeniedError,
-    AlreadyExistsError,
     ErrorCode,
     InvalidInputError,
     PathNotFoundError,
@@ -128,6 +127,108 @@ async def test_a_provider_that_ignores_the_limit_is_cut_and_continued(make_ws: C
         if cursor is None:
             break
     assert found == [f"/sources/{n}.md" for n in range(5)]
+
+
+class Flat:
+    """Lists everything whatever is asked for, pages of its own size."""
+
+    def __init__(self, names: list[str], page: int = 1_000) -> None:
+        self.names, self.page, self.calls = names, page, 0
+
+    def list(self, path: str, options: Any) -> ListResult:
+        self.calls += 1
+        start = int(options.cursor or 0)
+        end = start + self.page
+        entries: list[Any] = [WorkspaceFile(path=f"/s/{name}") for name in self.names[start:end]]
+        return ListResult(entries, str(end) if end < len(self.names) else None)
+
+    def read(self, path: str, options: Any) -> TextContent | None:
+        name = path.removeprefix("/s/")
+        return TextContent(path=path, content=name) if name in self.names else None
+
+
+FLAT = ["a.md", "b.md", "d/one.md", "d/two.md", "d.md", "e/f/g/deep.md", "z.md"]
+
+
+async def all_pages(ws: Workspace, path: str, limit: int, **options: Any) -> list[str]:
+    found: list[str] = []
+    cursor = None
+    for _ in range(1_000):
+        page = await ws.list(path, limit=limit, cursor=cursor, **options)
+        found += paths(page)
+        cursor = page.cursor
+        if cursor is None:
+            return found
+    raise AssertionError("pages without end")
+
+
+@pytest.mark.parametrize("page", [1, 2, 3, 1_000])
+@pytest.mark.parametrize("limit", [1, 2, 100])
+async def test_a_provider_that_lists_everything_is_held_to_the_directory(
+    make_ws: Callable[..., Workspace], page: int, limit: int
+) -> None:
+    ws = make_ws(mounts=[Mount("/s", "read", None, Flat(FLAT, page))])
+    top = ["/s/a.md", "/s/b.md", "/s/d", "/s/d.md", "/s/e", "/s/z.md"]
+    for path, expected in (
+        ("/s", top),
+        ("/s/d", ["/s/d/one.md", "/s/d/two.md"]),
+        ("/s/e", ["/s/e/f"]),
+        ("/s/none", []),
+        ("/s/d/one.md", ["/s/d/one.md"]),
+    ):
+        assert await all_pages(ws, path, limit) == expected
+        assert paths(await ws.list(path)) == expected
+    assert await ws.is_dir("/s/e/f/g")
+    assert not await ws.is_dir("/s/none")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ws: all_pages(ws, "/s", 10, recursive=True),
+        lambda ws: all_pages(ws, "/", 10, recursive=True),
+        lambda ws: all_pages(ws, "/s/**/*.md", 10),
+        lambda ws: all_pages(ws, "/s", 10),
+    ],
+)
+async def test_pages_of_one_listing_ask_the_provider_once(
+    make_ws: Callable[..., Workspace], call: Callable[[Workspace], Any]
+) -> None:
+    source = Flat([f"d{n:03}/{n:03}.md" for n in range(300)])
+    ws = make_ws(mounts=[Mount("/workspace"), Mount("/s", "read", None, source)])
+    assert len(await call(ws)) == 300
+    assert source.calls <= 2
+    source.names = ["new.md"]
+    assert await call(ws) == ["/s/new.md"]
+
+
+async def test_a_page_that_nobody_remembers_is_found_again(make_ws: Callable[..., Workspace]) -> None:  # fmt: skip
+    source = Flat(FLAT)
+    mounts = [Mount("/s", "read", None, source)]
+    ways: list[dict[str, Any]] = [{}, {"recursive": True}]
+    for options in ways:
+        found, cursor = [], None
+        while True:
+            page = await make_ws(mounts=mounts).list("/s", limit=2, cursor=cursor, **options)
+            found += paths(page)
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert found == await all_pages(make_ws(mounts=mounts), "/s", 100, **options)
+
+
+@pytest.mark.parametrize("position", ["nonsense", "5", "[1, 2]", '["x", "y", null, null]', "[null, 1e999, null, null]"])  # fmt: skip
+async def test_a_forged_cursor_is_refused(make_ws: Callable[..., Workspace], position: str) -> None:  # fmt: skip
+    from crux_workspace.model.page_cursors import encode_page_cursor
+    from crux_workspace.storage.layout import partition_name
+
+    ws = make_ws(mounts=[Mount("/s", "read", None, Flat(FLAT))])
+    listing = ["list", partition_name("w", "n"), "now", "/s", "False", "None"]
+    good = encode_page_cursor(listing, "[null, 1, null, null]")
+    assert paths(await ws.list("/s", limit=1, cursor=good)) == ["/s/b.md"]
+    cursor = encode_page_cursor(listing, position)
+    with refused(ErrorCode.INVALID_CURSOR):
+        await ws.list("/s", limit=1, cursor=cursor)
 
 
 async def test_reading(sourced: Workspace) -> None:
@@ -357,6 +458,25 @@ async def test_opt_in_writes(writable: Workspace, memory: MemorySource) -> None:
     assert await writable.log() == []
 
 
+SURROGATES: dict[str, Callable[[Workspace], Any]] = {
+    "write": lambda ws: ws.write("/sources/a.md", "\ud800"),
+    "write JSON": lambda ws: ws.write("/sources/a.json", {"k": "\ud800"}),
+    "edit": lambda ws: ws.edit("/sources/a.md", "words", "\ud800"),
+    "append": lambda ws: ws.append("/sources/a.md", "\ud800"),
+    "append to nothing": lambda ws: ws.append("/sources/new.md", "\ud800"),
+    "metadata": lambda ws: ws.write("/sources/a.md", "x", metadata={"k": "\udc00"}),
+}
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+async def test_what_utf8_cannot_write_reaches_no_provider(
+    writable: Workspace, memory: MemorySource, name: str
+) -> None:
+    with refused(ErrorCode.INVALID_CONTENT):
+        await SURROGATES[name](writable)
+    assert not [call for call in memory.calls if call[0] in ("write", "edit", "append")]
+
+
 async def test_an_edit_that_changes_nothing_writes_nothing(
     writable: Workspace, memory: MemorySource
 ) -> None:
@@ -380,8 +500,11 @@ async def test_appends_at_the_same_time_all_land(writable: Workspace, memory: Me
 async def test_a_directory_is_deleted_only_when_that_is_meant(
     writable: Workspace, memory: MemorySource
 ) -> None:
-    with pytest.raises(AlreadyExistsError):
-        await writable.delete("/sources/d/")
+    for path in ("/sources/d/", "/sources/d", "/sources"):
+        with refused(ErrorCode.PATH_TYPE_CONFLICT) as caught:
+            await writable.delete(path)
+        assert "recursive=True" in (caught.value.hint or "")
+    assert not [name for name, _ in memory.calls if name == "delete"]
     await writable.delete("/sources/d", recursive=True)
     assert list(memory.files) == ["a.md"]
 
@@ -418,7 +541,7 @@ async def test_without_a_revision_the_hash_of_what_was_copied_stands(
 ) -> None:
     class Plain(Bare):
         async def read(self, path: str, options: Any) -> Any:
-            return TextContent(path="whatever", content="x")
+            return TextContent(path=path, content="x")
 
     ws = make_ws(mounts=[Mount("/workspace"), Mount("/s", "read", None, Plain({}))])
     file = await ws.copy("/s/x", "/workspace/x")
@@ -470,7 +593,60 @@ def test_a_source_without_its_hooks_is_refused(bad: Any) -> None:
         Mount("/s", source=bad)
 
 
+@pytest.mark.parametrize("hook", ["read_bytes", "grep", "exists", "stat", "write", "delete"])
+def test_a_hook_that_is_no_method_is_refused(memory: MemorySource, hook: str) -> None:
+    setattr(memory, hook, "yes")
+    with pytest.raises(InvalidInputError) as caught:
+        Mount("/s", source=memory)
+    assert hook in caught.value.message
+    setattr(memory, hook, None)
+    Mount("/s", source=memory)
+
+
+@pytest.mark.parametrize("description", [5, b"Papers", ["Papers"], "\ud800", "x" * 4_001])
+def test_a_bad_description_is_refused(description: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        Mount("/s", description=description)
+
+
+@pytest.mark.parametrize("path", [5, None, b"/s"])
+def test_a_mount_needs_a_path(path: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        Mount(path)
+
+
+@pytest.mark.parametrize("kind", ["two\nlines", "\ud800", "", "k" * 100, 5])
+def test_a_kind_that_is_no_label_is_not_shown(memory: MemorySource, kind: Any) -> None:
+    memory.kind = kind  # type: ignore[attr-defined]
+    assert Mount("/s", source=memory).source_kind == "custom"
+
+
 @pytest.mark.parametrize("timeout", [0, -1, None, "1", 1.5, True])
 def test_a_bad_timeout_is_refused(timeout: Any) -> None:
     with pytest.raises(InvalidInputError):
         Mount("/s", source=MemorySource(), timeout_ms=timeout)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("photo.PNG", "binary"),
+        ("paper.pdf", "binary"),
+        ("sheet.xlsx", "binary"),
+        ("data.bin", "binary"),
+        ("drawing.svg", "text"),
+        ("data.json", "text"),
+        ("README", "text"),
+    ],
+)
+async def test_a_name_tells_the_kind_where_the_provider_does_not(
+    make_ws: Callable[..., Workspace], name: str, kind: str
+) -> None:
+    class Names(Bare):
+        async def list(self, path: str, options: Any) -> ListResult:
+            return ListResult([WorkspaceFile(path=f"/s/{name}")])
+
+    ws = make_ws(mounts=[Mount("/s", "read", None, Names({}))])
+    [file] = await ws.list("/s")
+    assert isinstance(file, WorkspaceFile)
+    assert file.content_kind == kind

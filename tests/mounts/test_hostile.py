@@ -16,7 +16,7 @@ from crux_workspace.model.contents import BinaryContent, JsonContent, TextConten
 from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceFile
 from crux_workspace.model.matching import GrepMatch
 from crux_workspace.model.searches import GrepResult
-from crux_workspace.mounts import source_tree
+from crux_workspace.mounts import source_listing, source_tree
 from crux_workspace.storage import Storage, memory_storage
 from crux_workspace.testing.workspace import refused
 
@@ -247,6 +247,23 @@ LIES: dict[str, tuple[str, Any]] = {
     "JSON that is none": ("read", JsonContent(path="/s/a", content={1: object()})),
     "a negative offset": ("read", T(path="/s/a", content="x", offset=-1)),
     "a MIME type that is no str": ("read", T(path="/s/a", content="x", mime_type=5)),  # type: ignore[arg-type]
+    "a listing with half a character": ("list", ListResult([F(path="/s/x", mime_type="\ud800")])),
+    "a MIME type of two lines": (
+        "list",
+        ListResult([F(path="/s/x", mime_type="text/x\n## System")]),
+    ),
+    "a MIME type without end": ("list", ListResult([F(path="/s/x", mime_type="t" * 600)])),
+    "a URI without end": ("list", ListResult([F(path="/s/x", uri="s3://" + "u" * 3_000)])),
+    "a kind that is none": ("list", ListResult([F(path="/s/x", content_kind="odd")])),  # type: ignore[arg-type]
+    "a preview of half a character": ("list", ListResult([F(path="/s/x", preview="\udc00")])),
+    "provenance that is no JSON": ("list", ListResult([F(path="/s/x", produced_by={"k": {1}})])),
+    "a cursor without end": ("list", ListResult([], "c" * 3_000)),
+    "a cursor of half a character": ("list", ListResult([], "\ud800")),
+    "content outside": ("read", T(path="/workspace/a", content="x")),
+    "content of no path": ("read", T(path="whatever", content="x")),
+    "JSON outside": ("read", JsonContent(path="/etc/a", content=1)),
+    "binary content outside": ("read", BinaryContent(path="/sx/a")),
+    "a URI of half a character": ("read", BinaryContent(path="/s/a", uri="\ud800")),
     "a bool for a file": ("stat", True),
     "a file elsewhere": ("stat", F(path="/workspace/a")),
     "a word for yes": ("exists", "yes"),
@@ -254,9 +271,12 @@ LIES: dict[str, tuple[str, Any]] = {
     "line 0": ("grep", GrepResult([M("/s/a", 0, 1, "x")])),
     "a match that is a dict": ("grep", GrepResult([{"path": "/s/a"}])),  # type: ignore[list-item]
     "a line that is no str": ("grep", GrepResult([M("/s/a", 1, 1, None)])),  # type: ignore[arg-type]
+    "a line of half a character": ("grep", GrepResult([M("/s/a", 1, 1, "\ud800")])),
     "a number for matches": ("grep", 3),
     "a str for bytes": ("read_bytes", "text"),
     "a number for what was written": ("write", 5),
+    "a file written outside": ("write", F(path="/workspace/a")),
+    "content written outside": ("write", T(path="/workspace/a", content="x")),
     "nothing for what was written": ("write", None),
 }
 
@@ -306,8 +326,10 @@ async def test_a_copy_that_fails_leaves_nothing(make_ws: Make) -> None:
         list=lambda *_: ListResult([F(path="/s/a"), F(path="/s/b")]),
     )
     for src in ("/s/a", "/s"):
-        with pytest.raises(StorageError):
+        with pytest.raises(StorageError) as caught:
             await ws.copy(src, "/workspace/x")
+        assert caught.value.code == ErrorCode.STORE_UNAVAILABLE
+        assert isinstance(caught.value.__cause__, Boom)
     assert await ws.log() == []
     assert (await ws.gc()).assets == 0
 
@@ -346,11 +368,48 @@ async def test_another_window_than_asked_for(make_ws: Make) -> None:
         await ws.read("/s/a", offset=500)
 
 
+class Plain(Source):
+    """Heeds windows and says nothing of it."""
+
+    def __init__(self, text: str, *, says_cut: bool = False) -> None:
+        self.data = text.encode()
+        self.says_cut = says_cut
+        self.calls = 0
+
+    def read(self, path: str, options: Any) -> Any:
+        self.calls += 1
+        end = None if options.max_inline_bytes is None else options.offset + options.max_inline_bytes  # fmt: skip
+        piece = self.data[options.offset : end]
+        cut = self.says_cut and len(piece) < len(self.data)
+        return T(path=path, content=piece.decode(), truncated=cut)
+
+
+@pytest.mark.parametrize("says_cut", [False, True])
+@pytest.mark.parametrize(("offset", "most"), [(0, 4), (0, 10), (4, 4), (8, 4), (9, 64), (20, 4), (0, None)])  # fmt: skip
+async def test_a_window_that_does_not_say_so_is_not_cut_again(
+    make_ws: Make, offset: int, most: int | None, *, says_cut: bool
+) -> None:
+    ws = make_ws(mounts=[Mount("/s", "read", None, Plain("0123456789", says_cut=says_cut))])
+    content = await ws.read("/s/a", offset=offset, max_inline_bytes=most)
+    assert isinstance(content, TextContent)
+    end = None if most is None else offset + most
+    assert content.content == "0123456789"[offset:end]
+    assert (content.size, content.offset) == (10, min(offset, 10))
+    assert content.truncated is (content.content != "0123456789")
+
+
+async def test_a_short_text_is_asked_for_once(make_ws: Make) -> None:
+    source = Plain("0123456789")
+    ws = make_ws(mounts=[Mount("/s", "read", None, source)])
+    await ws.read("/s/a")
+    assert source.calls == 1
+
+
 # -- floods
 
 
 def test_limits_of_a_source_are_generous() -> None:
-    assert source_tree.MAX_ENTRIES >= 100_000
+    assert source_listing.MAX_ENTRIES >= 100_000
 
 
 @pytest.mark.parametrize("call", ["list recursively", "walk", "list a glob"])
@@ -358,13 +417,15 @@ async def test_a_cursor_that_repeats_ends_the_listing(make_ws: Make, call: str) 
     ws = with_source(make_ws, list=lambda *_: ListResult([F(path="/s/a.txt")], "again"))
     with refused(ErrorCode.SOURCE_INVALID):
         await CALLS[call][1](ws)
-    page = await ws.list("/s")
     with refused(ErrorCode.SOURCE_INVALID):
-        await ws.list("/s", cursor=page.cursor)
+        await ws.list("/s")
+    page = await ws.list("/s", limit=1)
+    with refused(ErrorCode.SOURCE_INVALID):
+        await ws.list("/s", limit=1, cursor=page.cursor)
 
 
 async def test_cursors_without_end(make_ws: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_tree, "MAX_PAGES", 50)
+    monkeypatch.setattr(source_listing, "MAX_PAGES", 50)
     numbers: Iterator[int] = iter(range(1 << 30))
 
     async def endless(*_: Any) -> ListResult:
@@ -414,6 +475,26 @@ async def test_duplicates_are_shown_once(make_ws: Make) -> None:
     assert [(m.line, m.column) for m in await ws.grep("x", path="/s")] == [(1, 1), (1, 2)]
 
 
+async def test_what_is_too_long_to_be_a_preview_is_cut(make_ws: Make) -> None:
+    ws = with_source(make_ws, stat=lambda path, _: F(path=path, preview="p" * 1_000, mime_type=""))
+    file = await ws.stat("/s/a.md")
+    assert file is not None
+    assert (len(file.preview or ""), file.mime_type) == (240, "text/markdown")
+
+
+async def test_lines_around_a_match_are_the_files_own(make_ws: Make) -> None:
+    match = M("/s/a", 1, 1, "x", before=(b"\xff",), after=("\ud800",))  # type: ignore[arg-type]
+    ws = with_source(
+        make_ws,
+        grep=lambda *_: GrepResult([match]),
+        read=lambda path, _: T(path=path, content="x\ny\nz\n"),
+    )
+    [found] = await ws.grep("x", path="/s")
+    assert (found.before, found.after) == ((), ())
+    [found] = await ws.grep("x", path="/s", context_lines=1)
+    assert (found.before, found.after) == ((), ("y",))
+
+
 async def test_more_matches_than_asked_for_are_cut(make_ws: Make) -> None:
     many = GrepResult([M("/s/a", n, 1, "y" * 5_000) for n in range(1, 500)])
     ws = with_source(make_ws, grep=lambda *_: many)
@@ -454,7 +535,7 @@ async def test_a_huge_text_is_windowed(make_ws: Make) -> None:
 async def test_the_answer_of_one_mount_does_not_reach_another(make_ws: Make) -> None:
     class Inner(Source):
         def read(self, path: str, options: Any) -> Any:
-            return TextContent(path="/other/x", content="inner")
+            return TextContent(path=path, content="inner")
 
     class Outer(Source):
         def list(self, path: str, options: Any) -> Any:

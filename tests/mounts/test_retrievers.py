@@ -72,7 +72,7 @@ def mounted(make_ws: MakeWorkspace, retriever: Any, **options: Any) -> Workspace
 async def test_chunks_of_one_document_are_one_file(make_ws: MakeWorkspace, library: str) -> None:
     retriever: Any = Chain(asked=[]) if library == "langchain" else Llama()
     ws = mounted(make_ws, retriever, query="the sea")
-    paths = [entry.path for entry in await ws.list("/sources")]
+    paths = [entry.path for entry in await ws.list("/sources", recursive=True)]
     assert paths == [
         "/sources/example.org/tides.html",
         "/sources/home/me/Papers/Waves & wind.pdf.md",
@@ -107,7 +107,8 @@ async def test_plain_callables(make_ws: MakeWorkspace, kind: str) -> None:
 
     function: Any = {"sync": find, "async": find_later, "limit": find_some}[kind]
     ws = mounted(make_ws, function, query="tides", limit=1)
-    [file] = await ws.list("/sources")
+    assert [entry.path for entry in await ws.list("/sources")] == ["/sources/text"]
+    [file] = await ws.list("/sources", recursive=True)
     assert file.path.startswith("/sources/text/")
     assert await ws.read_text(file.path) == "about tides"
 
@@ -203,6 +204,27 @@ async def test_a_retriever_that_fails(make_ws: MakeWorkspace) -> None:
         await mounted(make_ws, fails).grep("x", path="/sources")
     assert isinstance(caught.value.__cause__, ConnectionError)
     assert "db.internal" not in str(caught.value.to_dict())
+
+
+async def test_pages_retrieve_once(make_ws: MakeWorkspace) -> None:
+    asked: list[str] = []
+
+    def retrieve(query: str) -> list[RetrieverHit]:
+        asked.append(query)
+        return [RetrieverHit(f"s{n:03}", "1", "text") for n in range(100)]
+
+    ws = mounted(make_ws, retrieve, query="all")
+    ways: list[dict[str, Any]] = [{}, {"recursive": True}]
+    for options in ways:
+        asked.clear()
+        found, cursor = 0, None
+        while True:
+            page = await ws.list("/sources", limit=10, cursor=cursor, **options)
+            found += len(page)
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert (found, len(asked)) == (100, 1)
 
 
 async def test_it_is_read_only(make_ws: MakeWorkspace) -> None:
