@@ -165,6 +165,26 @@ async def test_git_shows_no_links_and_submodules(mount: Callable[[Any], Workspac
         GitSource(tmp_path / ".git" / "objects")
 
 
+async def test_bytes_tell_the_kind(mount: Callable[[Any], Workspace], tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("words ä" * 1_000)
+    (tmp_path / "raw").write_bytes(b"\xff\xfe\x00")
+    repository = porcelain.init(tmp_path)
+    porcelain.add(repository, [str(tmp_path / "plain"), str(tmp_path / "raw")])
+    porcelain.commit(repository, message=b"one", author=b"a <a@b>", committer=b"a <a@b>")
+    repository.close()
+    git = GitSource(tmp_path)
+    for source in (FolderSource(tmp_path), git):
+        ws = mount(source)
+        kinds = {name: await ws.stat(f"/s/{name}") for name in ("plain", "raw")}
+        assert {name: file and file.content_kind for name, file in kinds.items()} == {
+            "plain": "text",
+            "raw": "binary",
+        }
+        assert kinds["raw"] is not None
+        assert kinds["raw"].mime_type == "application/octet-stream"
+    git.close()
+
+
 # -- HTTP
 
 

@@ -23,6 +23,9 @@ from crux_workspace.testing.workspace import refused
 Make = Callable[..., Workspace]
 
 
+F, T, M = WorkspaceFile, TextContent, GrepMatch
+
+
 class Source:
     """Empty; a test replaces what it is about."""
 
@@ -221,9 +224,67 @@ async def test_what_is_not_implemented_is_unsupported(make_ws: Make) -> None:
         await with_source(make_ws, write=no).write("/s/a", "x")
 
 
+def beside_a_failing_one(make_ws: Make, **hooks: Any) -> Workspace:
+    """Make a workspace with files of its own, a good source, and one that is to fail."""
+    good, bad = Source(), Source()
+    good.list = lambda *_: ListResult([F(path="/good/a.md")])  # type: ignore[method-assign]
+    good.read = lambda path, _: T(path=path, content="word\n")  # type: ignore[method-assign]
+    for name, hook in hooks.items():
+        setattr(bad, name, hook)
+    mounts = [Mount("/bad", "read", None, bad, 50), Mount("/good", "read", None, good)]
+    return make_ws(mounts=[*mounts, Mount("/workspace")])
+
+
+FAILURES: dict[str, tuple[Any, str]] = {
+    "raises": (Boom(), "STORE_UNAVAILABLE"),
+    "is late": (TimeoutError(), "STORE_TIMEOUT"),
+    "lies": (ListResult([WorkspaceFile(path="/etc/x")]), "SOURCE_INVALID"),
+}
+
+
+@pytest.mark.parametrize("how", FAILURES)
+async def test_one_failing_mount_can_be_left_out_and_is_named(make_ws: Make, how: str) -> None:
+    result, code = FAILURES[how]
+    calls = 0
+
+    def fails(*_: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    ws = beside_a_failing_one(make_ws, list=fails)
+    await ws.write("/workspace/b.md", "word\n")
+    for path in ("/", "/**/*.md"):
+        with refused(code) as caught:
+            await ws.list(path, recursive=path == "/")
+        assert caught.value.details["mount"] == "/bad"
+        page = await ws.list(path, recursive=path == "/", partial=True)
+        assert [entry.path for entry in page] == ["/good/a.md", "/workspace/b.md"]
+        assert page.failed == {"/bad": code}
+    with refused(code):
+        await ws.grep("word")
+    for scope in (None, "/", "/**/*.md"):
+        found = await ws.grep("word", path=scope, partial=True)
+        assert [match.path for match in found] == ["/workspace/b.md", "/good/a.md"]
+        assert found.failed == {"/bad": code}
+    for call in (
+        ws.list("/bad", partial=True),
+        ws.list("/bad", recursive=True, partial=True),
+        ws.grep("word", path="/bad", partial=True),
+        ws.grep("word", path="/bad/*.md", partial=True),
+    ):
+        with refused(code):
+            await call
+    calls = 0
+    page = await ws.list("/", recursive=True, limit=1, partial=True)
+    page = await ws.list("/", recursive=True, limit=1, cursor=page.cursor, partial=True)
+    assert (calls, page.failed, page.cursor) == (1, {"/bad": code}, None)
+
+
 # -- lies
 
-F, T, M = WorkspaceFile, TextContent, GrepMatch
 LIES: dict[str, tuple[str, Any]] = {
     "a listing outside": ("list", ListResult([F(path="/workspace/x")])),
     "a listing beside": ("list", ListResult([F(path="/sx/x")])),

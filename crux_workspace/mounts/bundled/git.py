@@ -15,7 +15,7 @@ from crux_workspace.model.mime import guess
 from crux_workspace.model.options import refused_option
 from crux_workspace.model.paths import normalise
 from crux_workspace.model.sources import MountListOptions, MountPathOptions, MountReadOptions
-from crux_workspace.mounts.bundled.pages import content_of, page_of
+from crux_workspace.mounts.bundled.pages import content_of, kind_of, page_of
 
 if TYPE_CHECKING:
     from dulwich.repo import Repo
@@ -88,9 +88,11 @@ class GitSource:
         return self._file(path, self._repo[item.sha].as_raw_string())
 
     def _file(self, path: str, data: bytes) -> WorkspaceFile:
+        kind = kind_of(data)
         return WorkspaceFile(
             path=path,
-            mime_type=guess(path, "text"),
+            content_kind=kind,
+            mime_type=guess(path, kind),
             size=len(data),
             created_at=self._at,
             updated_at=self._at,
