@@ -85,6 +85,7 @@ class Found:
             "status": None if head is None else head.status,
             "artifact_kind": None if head is None else head.artifact_kind,
             "pinned_version": None if head is None else head.pinned,
+            "id": "" if self.entry is None else self.entry.file_id,
         }
 
 
