@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
 from typing import Any, Protocol, TypeAlias
 
 from crux_workspace.errors import InvalidInputError, UnsupportedError, WorkspaceError
@@ -138,11 +137,10 @@ class _Maker:
         if content.mime_type not in _IMAGES or not most or content.size > most:
             return ()
         held = bytearray()
-        stream = self.ws.stream(content.path, version=content.version or None, length=most + 1)
+        version = content.version or None
         try:
-            async with aclosing(stream) as chunks:
-                async for chunk in chunks:
-                    held += chunk
+            async for chunk in self.ws.stream(content.path, version=version, length=most + 1):
+                held += chunk
         except UnsupportedError:  # a source that does not give its bytes
             return ()
         return (Media(content.mime_type, bytes(held)),) if 0 < len(held) <= most else ()

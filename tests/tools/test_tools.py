@@ -424,7 +424,8 @@ async def test_a_line_longer_than_an_answer_is_said_to_be_cut(ws: Workspace) -> 
 
 
 async def test_all_of_a_json_value_can_be_read(ws: Workspace) -> None:
-    for value in ({"k": 'y\n"é' * 30_000}, ["x" * 40_000] * 3, list(range(9_000))):
+    values: list[Any] = [{"k": 'y\n"é' * 30_000}, ["x" * 40_000] * 3, list(range(9_000))]
+    for value in values:
         await ws.write("/workspace/a.json", value)
         arguments: dict[str, Any] = {"path": "/workspace/a.json", "offset": 1}
         pieces = []
@@ -446,7 +447,7 @@ async def test_all_of_a_json_value_can_be_read(ws: Workspace) -> None:
 async def test_an_answer_is_bounded_in_the_form_it_is_sent_in(ws: Workspace) -> None:
     awkward = '"\x01\n\\' * 20_000
     await ws.write("/workspace/awkward.md", awkward)
-    await ws.write("/workspace/numbers.json", list(range(10)) * 1_500)
+    await ws.write("/workspace/numbers.json", [*range(10)] * 1_500)
     pieces, offset = [], 0
     for _ in range(60):
         result = await call(ws, R, {"path": "/workspace/awkward.md", "offset": offset})
