@@ -11,7 +11,7 @@ from crux_workspace.model.contents import BinaryContent, Content, JsonContent, T
 from crux_workspace.model.settings import Mount, ToolOptions
 from crux_workspace.tools import shapes
 from crux_workspace.tools.arguments import schema_of, taken
-from crux_workspace.tools.catalogue import Entry, catalogued, tool_names
+from crux_workspace.tools.catalogue import Entry, catalogued, located, tool_names
 from crux_workspace.tools.guard import Guard
 from crux_workspace.tools.names import WorkspaceToolNames, workspace_tool_names
 from crux_workspace.tools.telling import Teller
@@ -61,19 +61,20 @@ class _Maker:
 
     def _tool(self, entry: Entry) -> Tool:
         name: str = getattr(self.names, entry.field)
+        params = located(entry.params, self.ws.mounts)
         run: Run = getattr(self, f"_{entry.field.removesuffix('_file')}")
 
         async def handler(arguments: Mapping[str, Any], call_id: str | None) -> ToolResult:
             del call_id
             try:
-                return await run(taken(arguments, entry.params, name))
+                return await run(taken(arguments, params, name))
             except WorkspaceError as error:
                 return self.teller.failure(error, entry.field, arguments)
 
         return Tool(
             name,
             entry.description.replace("{id}", self.ws.id),
-            schema_of(entry.params),
+            schema_of(params),
             handler,
             annotations=entry.annotations,
         )

@@ -18,6 +18,7 @@ from crux_workspace import (
 from crux_workspace.errors import ErrorCode, InvalidInputError
 from crux_workspace.model.settings import EXTRA_TOOLS
 from crux_workspace.testing import MemorySource
+from crux_workspace.tools import Tool, ToolResult, ToolSet
 
 Make = Callable[..., Workspace]
 DEFAULTS = [
@@ -105,6 +106,62 @@ def test_arguments_are_the_documented_ones(ws: Workspace) -> None:
     assert "glob" in tools["listWorkspace"].description
     assert "contents" in tools["grepWorkspace"].description
     assert "regular expression" in tools["grepWorkspace"].description
+
+
+async def test_examples_lie_on_mounts_that_there_are(make_ws: Make) -> None:
+    ws = make_ws(mounts=[Mount("/library", "read"), Mount("/notes")])
+    tools = ws.as_tools(extra=EXTRA_TOOLS)
+    told = json.dumps([dict(tool.parameters) for tool in tools])
+    assert "/workspace" not in told
+    assert "/outputs" not in told
+    assert "/library/**/*.md" in told
+    assert "/notes/report.md" in told
+    missing = await tools.call("readWorkspaceFile", {})
+    assert "'/library/notes.md'" in str(missing.error)
+    assert "/workspace/**/*.md" in json.dumps(
+        dict(make_ws().as_tools()["listWorkspace"].parameters)
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"name": "\ud800"},
+        {"description": "\udc00"},
+        {"parameters": {"properties": {"\ud800": {"type": "string"}}}},
+    ],
+)
+def test_a_tool_that_no_transport_can_send_is_refused(bad: Any) -> None:
+    async def handler(arguments: Any, call_id: str | None) -> ToolResult:
+        return ToolResult.success("x")
+
+    good: Any = {"name": "n", "description": "d", "parameters": {}, "handler": handler}
+    Tool(**good)
+    with pytest.raises(InvalidInputError):
+        Tool(**{**good, **bad})
+
+
+@pytest.mark.parametrize(
+    "form", ["openai", "anthropic", "langchain", "pydantic-ai", "openai-agents"]
+)
+async def test_no_form_hands_on_half_a_character(make_ws: Make, form: str) -> None:
+    async def handler(arguments: Any, call_id: str | None) -> ToolResult:
+        return ToolResult.success({"\ud800": ["\udc00"]})
+
+    tools = ToolSet([Tool("odd", "d", {"type": "object", "properties": {}}, handler)]).to(form)
+    call: Any = {"id": "1", "name": "odd", "arguments": "{}", "input": {}}
+    answer: Any
+    if form == "openai":
+        answer = await tools.answer({"tool_calls": [{"id": "1", "function": call}]})
+    elif form == "anthropic":
+        answer = await tools.answer({"content": [{"type": "tool_use", **call}]})
+    elif form == "langchain":
+        answer = await tools[0].ainvoke({})
+    elif form == "pydantic-ai":
+        answer = await tools[0].function()
+    else:
+        answer = await tools[0].on_invoke_tool(None, "{}")
+    json.dumps(answer, ensure_ascii=False).encode()
 
 
 def test_annotations_say_what_a_tool_may_do(ws: Workspace) -> None:
