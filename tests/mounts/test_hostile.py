@@ -227,10 +227,13 @@ async def test_what_is_not_implemented_is_unsupported(make_ws: Make) -> None:
 def beside_a_failing_one(make_ws: Make, **hooks: Any) -> Workspace:
     """Make a workspace with files of its own, a good source, and one that is to fail."""
     good, bad = Source(), Source()
-    good.list = lambda *_: ListResult([F(path="/good/a.md")])  # type: ignore[method-assign]
-    good.read = lambda path, _: T(path=path, content="word\n")  # type: ignore[method-assign]
-    for name, hook in hooks.items():
-        setattr(bad, name, hook)
+    working: dict[str, Any] = {
+        "list": lambda *_: ListResult([F(path="/good/a.md")]),
+        "read": lambda path, _: T(path=path, content="word\n"),
+    }
+    for source, its in ((good, working), (bad, hooks)):
+        for name, hook in its.items():
+            setattr(source, name, hook)
     mounts = [Mount("/bad", "read", None, bad, 50), Mount("/good", "read", None, good)]
     return make_ws(mounts=[*mounts, Mount("/workspace")])
 

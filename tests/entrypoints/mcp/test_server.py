@@ -335,6 +335,14 @@ async def test_a_client_cannot_leave_its_namespace(served: Workspace) -> None:
             assert (await client.call_tool("readWorkspaceFile", arguments)).is_error
 
 
+@pytest.mark.parametrize("bad", [None, 5, "sqlite:///work.db", object()])
+def test_only_a_workspace_is_served(bad: Any) -> None:
+    from crux_workspace.errors import InvalidInputError
+
+    with pytest.raises(InvalidInputError):
+        workspace_server(bad)
+
+
 async def test_without_a_runtime_it_serves_without_subscriptions(make_ws: MakeWorkspace) -> None:
     async with Client(workspace_server(make_ws())) as client:
         assert (await client.list_tools()).tools
