@@ -85,7 +85,8 @@ def check_fields(mount: Mount, hook: str, value: Any) -> None:  # noqa: ANN401 -
 def described(mount: Mount, hook: str, file: Any, path: str) -> dict[str, Any]:  # noqa: ANN401 - a WorkspaceFile
     """Return kind, MIME type and preview of a file of which the provider may have said only the path."""
     mime, kind = file.mime_type, file.content_kind
-    if kind not in DEFAULTS:
+    named: object = kind
+    if not isinstance(named, str) or named not in DEFAULTS:
         raise invalid(mount, hook, "a content_kind that is none")
     if not mime or mime == DEFAULTS["text"]:
         mime = guess(path, kind)

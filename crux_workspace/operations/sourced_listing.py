@@ -21,7 +21,7 @@ from crux_workspace.model.files import ListResult, WorkspaceDirectory, Workspace
 from crux_workspace.model.globs import Glob
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
 from crux_workspace.model.paths import parent, sort_key
-from crux_workspace.mounts.calling import too_slow
+from crux_workspace.mounts.calling import invalid, too_slow
 from crux_workspace.mounts.source_listing import children_of
 from crux_workspace.mounts.source_tree import SourceTree
 from crux_workspace.operations import sourced
@@ -115,6 +115,7 @@ async def _on_from(
     """Return what is left of the provider's page at a place; while that is nothing, or all is wanted, of the next ones too."""
     shown: list[WorkspaceEntry] = []
     deadline = tree.deadline()
+    seen: set[str | None] = {place.own}
     while True:
         children = [e for e in children_of(path, entries) if e.path != place.last]
         kept = children[place.skip :][:limit]
@@ -129,8 +130,11 @@ async def _on_from(
         place = _Place(following, 0, deep[-1] if deep else place.last)
         if shown and limit is not None:
             return ListResult(shown, _cursor(listing, place))
+        if following in seen:
+            raise invalid(tree.mount, "list", "a cursor that it gave before")
         if asyncio.get_running_loop().time() > deadline:
             raise too_slow(tree.mount, "list")
+        seen.add(following)
         entries, following = await _provided(tree, path, place, limit)
 
 

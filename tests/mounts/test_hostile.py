@@ -319,6 +319,7 @@ LIES: dict[str, tuple[str, Any]] = {
     "a MIME type without end": ("list", ListResult([F(path="/s/x", mime_type="t" * 600)])),
     "a URI without end": ("list", ListResult([F(path="/s/x", uri="s3://" + "u" * 3_000)])),
     "a kind that is none": ("list", ListResult([F(path="/s/x", content_kind="odd")])),  # type: ignore[arg-type]
+    "a kind that is a list": ("list", ListResult([F(path="/s/x", content_kind=[])])),  # type: ignore[arg-type]
     "a preview of half a character": ("list", ListResult([F(path="/s/x", preview="\udc00")])),
     "provenance that is no JSON": ("list", ListResult([F(path="/s/x", produced_by={"k": {1}})])),
     "a cursor without end": ("list", ListResult([], "c" * 3_000)),
@@ -486,6 +487,25 @@ async def test_a_cursor_that_repeats_ends_the_listing(make_ws: Make, call: str) 
     page = await ws.list("/s", limit=1)
     with refused(ErrorCode.SOURCE_INVALID):
         await ws.list("/s", limit=1, cursor=page.cursor)
+
+
+@pytest.mark.parametrize("shows", [True, False])
+async def test_cursors_that_go_round(make_ws: Make, *, shows: bool) -> None:
+    calls = 0
+
+    def round_and_round(path: str, options: Any) -> ListResult:
+        nonlocal calls
+        calls += 1
+        entries: list[Any] = [F(path=f"/s/{options.cursor}.md")] if shows else []
+        return ListResult(entries, "b" if options.cursor == "a" else "a")
+
+    ws = with_source(make_ws, list=round_and_round)
+    with refused(ErrorCode.SOURCE_INVALID):
+        await ws.list("/s")
+    if not shows:
+        with refused(ErrorCode.SOURCE_INVALID):
+            await ws.list("/s", limit=5)
+    assert calls < 10
 
 
 async def test_cursors_without_end(make_ws: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,7 +190,30 @@ async def test_a_hit_outside_the_mount_is_an_error(make_ws: MakeWorkspace, path:
         await ws.list("/sources")
 
 
-@pytest.mark.parametrize("found", [5, "text", {"a": 1}, [5], [RetrieverHit("a", "1", 5)]])  # type: ignore[arg-type]
+BAD_HITS: list[dict[str, Any]] = [
+    {"content": 5},
+    {"source_id": None},
+    {"chunk_id": 5},
+    {"source_path": 5},
+    {"parent_content": b"x"},
+    {"position": "first"},
+    {"metadata": ["x"]},
+]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        5,
+        "text",
+        {"a": 1},
+        [5],
+        *(
+            [RetrieverHit(**{"source_id": "a", "chunk_id": "1", "content": "x", **bad})]
+            for bad in BAD_HITS
+        ),
+    ],
+)
 async def test_unusable_hits_are_an_error(make_ws: MakeWorkspace, found: Any) -> None:
     with refused(ErrorCode.SOURCE_INVALID):
         await mounted(make_ws, lambda query: found).list("/sources")

@@ -26,7 +26,7 @@ def tools_of(tools: ToolSet) -> list[StructuredTool]:
 
 
 class _Home:
-    """The loop that the tools belong to: the one they were made on, or the first one that calls them."""
+    """The loop that the tools belong to: the one they were called on last, or made on."""
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = _running()
@@ -63,7 +63,7 @@ def _tool(tool: Tool, home: _Home) -> StructuredTool:
     from langchain_core.tools import StructuredTool
 
     async def run(**arguments: Any) -> tuple[Any, ToolResult]:  # noqa: ANN401 - as the model sent them
-        home.loop = home.loop or _running()
+        home.loop = _running()
         result = await tool.call(arguments)
         return _content(result), result
 
