@@ -463,6 +463,26 @@ async def test_a_window_that_does_not_say_so_is_not_cut_again(
     assert content.truncated is (content.content != "0123456789")
 
 
+async def test_a_window_of_what_is_never_given_whole(make_ws: Make) -> None:
+    def capped(path: str, options: Any) -> Any:
+        piece = "0123456789"[options.offset : options.offset + 4]
+        return T(path=path, content=piece, truncated=True, size=10)
+
+    ws = with_source(make_ws, read=capped)
+    pieces = [await ws.read("/s/a", offset=offset, max_inline_bytes=4) for offset in (0, 4, 8)]
+    assert [(p.content, p.offset, p.truncated) for p in pieces if isinstance(p, TextContent)] == [
+        ("0123", 0, True),
+        ("4567", 4, True),
+        ("89", 8, True),
+    ]
+
+
+async def test_a_text_that_is_something_else_the_second_time(make_ws: Make) -> None:
+    answers = iter([T(path="/s/a", content="0123"), BinaryContent(path="/s/a")])
+    ws = with_source(make_ws, read=lambda *_: next(answers))
+    assert isinstance(await ws.read("/s/a", max_inline_bytes=4), BinaryContent)
+
+
 async def test_a_short_text_is_asked_for_once(make_ws: Make) -> None:
     source = Plain("0123456789")
     ws = make_ws(mounts=[Mount("/s", "read", None, source)])

@@ -623,6 +623,29 @@ async def test_an_image_is_as_large_as_it_is_not_as_it_is_said_to_be(make_ws: Ma
     assert len((await call(ws, R, {"path": "/s/small.png"})).media) == 1
 
 
+async def test_a_late_answer_may_have_been_a_change(make_ws: Make) -> None:
+    class Late(MemorySource):
+        def write(self, path: str, content: Any, options: Any) -> Any:
+            raise TimeoutError
+
+        def read(self, path: str, options: Any) -> Any:
+            raise TimeoutError
+
+    ws = make_ws(mounts=[Mount("/s", source=Late({"a.md": "x"}))])
+    wrote = await call(ws, W, {"path": "/s/a.md", "content": "x"})
+    assert wrote.error.code == "STORE_TIMEOUT"
+    assert "may have happened" in wrote.error.hint
+    read = await call(ws, R, {"path": "/s/a.md"})
+    assert read.error.code == "STORE_TIMEOUT"
+    assert "may have happened" not in read.error.hint
+
+
+async def test_where_nothing_can_be_changed_no_place_is_named(make_ws: Make) -> None:
+    ws = make_ws(mounts=[Mount("/s", source=ReadOnly({"a.md": "x"})), Mount("/ro", "read")])
+    result = await call(ws, W, {"path": "/s/a.md", "content": "x"})
+    assert (result.error.code, result.error.hint) == ("SOURCE_UNSUPPORTED", "Nothing here can be changed.")  # fmt: skip
+
+
 async def test_one_failing_mount_leaves_a_model_the_others(make_ws: Make) -> None:
     class Broken(MemorySource):
         def list(self, path: str, options: Any) -> Any:
