@@ -49,7 +49,7 @@ from crux_workspace.agent.permissions.stores import (
     StoredPermissions,
 )
 from crux_workspace.agent.permissions.verdicts import Judgement, Lists, delegation_verdict, judge
-from crux_workspace.agent.permissions.wrapping import BaseOf, PathUse, wrap_tools
+from crux_workspace.agent.permissions.wrapping import BaseOf, PathUse, refuse_denied, wrap_tools
 from crux_workspace.errors import (
     ApprovalRequiredError,
     ErrorCode,
@@ -220,20 +220,21 @@ class PermissionGate:
         Raises:
             PermissionDeniedError: A deny rule covers one of them (``PERMISSION_DENIED``).
         """
-        if self.mode == "bypass" or not uses:
-            return
-        denied = (await self._lists(await self._root(thread_id))).denied
-        for use in uses:
-            for key in use.keys:
-                rule = denied.path(key, use.path, folded=True)
-                if rule is None and use.is_tree:
-                    rule = denied.path_below(key, use.path)
-                if rule is not None:
-                    raise PermissionDeniedError(
-                        f"Permission denied: {key} of {use.path} is denied by a rule.",
-                        details={"rule": rule, "path": use.path},
-                        hint="Do without it, or ask for permission.",
-                    )
+        if uses:
+            refuse_denied(await self.denied_rules(thread_id), uses)
+
+    async def denied_rules(self, thread_id: str | None = None) -> RuleSet:
+        """Return the deny rules that count for a thread now: of the policy, the store and the thread itself; none in bypass.
+
+        Args:
+            thread_id: The thread.
+
+        Returns:
+            The rules.
+        """
+        if self.mode == "bypass":
+            return EMPTY_RULES
+        return (await self._lists(await self._root(thread_id))).denied
 
     def wrap(
         self, tools: Iterable[Any], *, thread_id: str | None = None, base: BaseOf | None = None

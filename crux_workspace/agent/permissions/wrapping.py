@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from crux_workspace.agent.permissions.requests import ToolRequest, canonical
+from crux_workspace.agent.permissions.rules import RuleSet
+from crux_workspace.errors import PermissionDeniedError
 from crux_workspace.tools import Tool, ToolResult, ToolSet
 
 if TYPE_CHECKING:
     from crux_workspace.agent.permissions.gate import PermissionGate
 
-__all__ = ["BaseOf", "PathUse", "path_uses", "wrap_tools"]
+__all__ = ["BaseOf", "PathUse", "path_uses", "refuse_denied", "wrap_tools"]
 
 BaseOf: TypeAlias = Callable[[str, Mapping[str, Any]], "str | Awaitable[str | None] | None"]
 """Names the version that a call works on: (tool, arguments) -> version or None."""
@@ -63,6 +65,25 @@ def path_uses(name: str, arguments: Mapping[str, Any]) -> Iterator[PathUse]:
         if is_glob:
             path = path[: is_glob.start()].rpartition("/")[0] or "/"
         yield PathUse(keys, canonical("/" + path.lstrip("/")), is_tree or is_glob is not None)
+
+
+def refuse_denied(denied: RuleSet, uses: Iterable[PathUse], consequence: str = "") -> None:
+    """Refuse what touches a denied path; of a whole tree, also one with a denied path in it.
+
+    Raises:
+        PermissionDeniedError: A rule covers one of them (``PERMISSION_DENIED``); `consequence` is told behind it.
+    """
+    for use in uses:
+        for key in use.keys:
+            rule = denied.path(key, use.path, folded=True)
+            if rule is None and use.is_tree:
+                rule = denied.path_below(key, use.path)
+            if rule is not None:
+                raise PermissionDeniedError(
+                    f"Permission denied: {key} of {use.path} is denied by a rule{consequence}.",
+                    details={"rule": rule, "path": use.path},
+                    hint="Do without it, or ask for permission.",
+                )
 
 
 def wrap_tools(

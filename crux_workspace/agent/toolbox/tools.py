@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -119,7 +120,8 @@ async def _run_bash(box: _Toolbox, given: RunBash, access: Access) -> tuple[Any,
         interruptible=box.interruptible,
     )
     stop_if_previewed()
-    result = await box.shell.run_command(given.command, FsContext(root))
+    denied = functools.partial(box.gate.denied_rules, box.thread_id)
+    result = await box.shell.run_command(given.command, FsContext(root, denied=denied))
     return result.to_tool(), result
 
 
