@@ -112,6 +112,10 @@ class Tool:
     labels: Mapping[str, str] = field(default_factory=dict)
     """How a client may show a call: ``icon``, ``running``, ``done``."""
     annotations: ToolAnnotations = ToolAnnotations()
+    base: Callable[[Mapping[str, Any]], Awaitable[str | None]] | None = field(
+        default=None, repr=False
+    )
+    """Names the version of what a call would work on, so that an approval of the call is for that version alone."""
 
     async def call(
         self, arguments: Mapping[str, Any] | str | None = None, *, call_id: str | None = None

@@ -64,6 +64,8 @@ class CommandVerdict:
     suggestion: str | None = None
     """A rule text that allows this very line, apart from its redirections; None when none can."""
     redirections: tuple[Redirection, ...] = ()
+    may_be_denied: bool = False
+    """It is not understood, or may run what a deny rule covers."""
     moves: bool = False
     """It changes its folder, so relative names of redirections are not known."""
 
@@ -75,7 +77,9 @@ def judge_command(
     script = parse(command)
     if script.trouble is not None:
         return CommandVerdict(
-            Verdict.UNKNOWN, why=f"The command is not understood: {script.trouble}."
+            Verdict.UNKNOWN,
+            why=f"The command is not understood: {script.trouble}.",
+            may_be_denied=True,
         )
     redirections = tuple(script.redirections)
     moves = any(_is_program(c, _MOVING) for c in script.commands)
@@ -87,7 +91,11 @@ def judge_command(
         trouble = f"It may run what the rule {possible.text!r} denies"
     if trouble is not None:
         return CommandVerdict(
-            Verdict.UNKNOWN, why=f"{trouble}.", redirections=redirections, moves=moves
+            Verdict.UNKNOWN,
+            why=f"{trouble}.",
+            redirections=redirections,
+            may_be_denied=True,
+            moves=moves,
         )
     return _allowed(script, allow, redirections, moves)
 

@@ -17,8 +17,14 @@ from crux_workspace.agent.files.contract import (
     checked_cap,
     method_of,
 )
-from crux_workspace.agent.permissions.gate import PermissionGate, stop_if_previewed
+from crux_workspace.agent.permissions.front import (
+    denied_in_front,
+    gates_in_front,
+    stop_if_previewed,
+)
+from crux_workspace.agent.permissions.gate import PermissionGate
 from crux_workspace.agent.permissions.requests import PathOperation, PathRequest
+from crux_workspace.agent.permissions.wrapping import PathUse, refuse_denied
 from crux_workspace.errors import (
     ErrorCode,
     InvalidInputError,
@@ -74,7 +80,9 @@ class WorkspaceFs:
         gate: PermissionGate | None = None,
         thread_id: str | None = None,
         interruptible: bool = True,
+        follows: bool = False,
     ) -> None:
+        """Make the handle; with `follows`, one without a gate takes the gate that the running call was put behind."""
         root = backend.root
         if not _is_path(root) or not root.startswith("/"):
             raise InvalidPathError(
@@ -85,6 +93,7 @@ class WorkspaceFs:
         self._gate = gate
         self._thread_id = thread_id
         self._interruptible = interruptible
+        self._follows = follows
 
     def __repr__(self) -> str:
         return f"WorkspaceFs({self._backend.root!r})"
@@ -369,10 +378,19 @@ class WorkspaceFs:
             base=pin.base if pin is not None and operation != "listDir" else None,
             arguments=access.arguments,
         )
-        if self._gate is not None:
-            await self._gate.require(
+        gate, thread_id = self._gate, self._thread_id
+        outer = gates_in_front()
+        if gate is None and self._follows and outer:
+            *outer_gates, own = outer
+            outer, gate, thread_id = tuple(outer_gates), own.gate, own.thread_id
+        if outer:
+            refuse_denied(
+                await denied_in_front(outer), [PathUse(request.keys, request.path, False)]
+            )
+        if gate is not None:
+            await gate.require(
                 request,
-                thread_id=self._thread_id,
+                thread_id=thread_id,
                 call_id=access.call_id,
                 interruptible=self._interruptible,
             )

@@ -24,6 +24,7 @@ from crux_workspace.agent.permissions.decisions import (
     Outcome,
 )
 from crux_workspace.agent.permissions.envelope import entries_of
+from crux_workspace.agent.permissions.front import WouldRun, previewed
 from crux_workspace.agent.permissions.ledger import Answered, Asked, Ledger
 from crux_workspace.agent.permissions.linting import RuleWarning, lint_policy
 from crux_workspace.agent.permissions.policy import (
@@ -48,7 +49,13 @@ from crux_workspace.agent.permissions.stores import (
     PermissionStore,
     StoredPermissions,
 )
-from crux_workspace.agent.permissions.verdicts import Judgement, Lists, delegation_verdict, judge
+from crux_workspace.agent.permissions.verdicts import (
+    Judgement,
+    Lists,
+    command_refusal,
+    delegation_verdict,
+    judge,
+)
 from crux_workspace.agent.permissions.wrapping import BaseOf, PathUse, refuse_denied, wrap_tools
 from crux_workspace.errors import (
     ApprovalRequiredError,
@@ -82,17 +89,6 @@ class _Call:
 
 
 _current: ContextVar[_Call | None] = ContextVar("crux_workspace_agent_call", default=None)
-_previewing: ContextVar[bool] = ContextVar("crux_workspace_agent_preview", default=False)
-
-
-class _WouldRun(BaseException):
-    """A previewed call has passed every check."""
-
-
-def stop_if_previewed() -> None:
-    """Called when a call has passed its last check, before it does anything: a preview ends here."""
-    if _previewing.get():
-        raise _WouldRun
 
 
 class PermissionGate:
@@ -223,6 +219,22 @@ class PermissionGate:
         if uses:
             refuse_denied(await self.denied_rules(thread_id), uses)
 
+    async def refuse_denied_command(
+        self, request: CommandRequest, *, thread_id: str | None = None
+    ) -> None:
+        """Refuse a command that a rule denies or may deny; what is otherwise unknown is for another gate to judge.
+
+        Args:
+            request: The command.
+            thread_id: The thread that asks.
+
+        Raises:
+            PermissionDeniedError: A rule denies it, or it cannot be told whether one does (``PERMISSION_DENIED``).
+        """
+        reason = command_refusal(request, await self.denied_rules(thread_id))
+        if reason is not None:
+            raise PermissionDeniedError(reason, hint="Do without it, or ask for permission.")
+
     async def denied_rules(self, thread_id: str | None = None) -> RuleSet:
         """Return the deny rules that count for a thread now: of the policy, the store and the thread itself; none in bypass.
 
@@ -241,17 +253,18 @@ class PermissionGate:
     ) -> ToolSet:
         """Return tools whose calls are judged first: by deny, allow, approve and constrain; what none of them names runs.
 
-        The tools of a workspace are also refused when a path they name is denied; of a rename or copy both ends count.
+        The tools of a workspace are also refused when a path they name is denied; of a rename or copy both ends count. The tools of
+        `agent_tools` are judged like with ``gate=`` this one; those that have a gate of their own are refused what this one denies, too.
 
         Args:
             tools: Any tools with `name`, `description`, `parameters` and `call`.
             thread_id: Thread that the calls belong to.
-            base: Names the version that a call works on; an approval is for that version alone.
+            base: Names the version that a call works on; an approval is for that version alone. None asks the tool, if it can tell.
 
         Returns:
             The tools, of the same names.
         """
-        return wrap_tools(self, tools, thread_id, base, stop_if_previewed)
+        return wrap_tools(self, tools, thread_id, base)
 
     def lint(self, tools: Iterable[Any] = ()) -> list[RuleWarning]:
         """Return the rules of the policy that are hardly what was meant.
@@ -344,7 +357,7 @@ class PermissionGate:
         token = _current.set(call)
         try:
             yield
-        except (ApprovalRequiredError, _WouldRun):
+        except (ApprovalRequiredError, WouldRun):
             await self.give_back()
             raise
         finally:
@@ -376,13 +389,11 @@ class PermissionGate:
         Returns:
             The decision on the whole call.
         """
-        token = _previewing.set(True)
         try:
-            result: ToolResult = await tool.call(arguments, call_id=call_id)
-        except _WouldRun:
+            with previewed():
+                result: ToolResult = await tool.call(arguments, call_id=call_id)
+        except WouldRun:
             return Decision(True, "allow")
-        finally:
-            _previewing.reset(token)
         error = result.error
         outcome: Outcome = "interrupt" if result.interrupt is not None else "deny"
         return Decision(

@@ -144,6 +144,10 @@ class PermissionPolicy:
         set_field(self, "denied", RuleSet(self.deny))
         set_field(self, "approvals", approvals)
 
+    def may_ask(self, tool: str) -> bool:
+        """Tell whether a person may be asked about calls of a tool because of its name."""
+        return tool in self.approvals or tool in self.constrain
+
     @classmethod
     def from_toml(cls, path: str | Path) -> PermissionPolicy:
         """Read the table ``[permissions]`` of a TOML file.

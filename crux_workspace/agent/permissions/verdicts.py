@@ -26,10 +26,17 @@ from crux_workspace.agent.permissions.requests import (
     SubagentRequest,
     ToolRequest,
 )
-from crux_workspace.agent.permissions.rules import RuleSet
+from crux_workspace.agent.permissions.rules import EMPTY_RULES, RuleSet
 from crux_workspace.errors import ErrorCode
 
-__all__ = ["Judgement", "Lists", "delegation_verdict", "judge", "suggested_folder"]
+__all__ = [
+    "Judgement",
+    "Lists",
+    "command_refusal",
+    "delegation_verdict",
+    "judge",
+    "suggested_folder",
+]
 
 _FREE_TARGETS = frozenset({"/dev/null"})
 
@@ -170,6 +177,24 @@ def _command(request: CommandRequest, lists: Lists) -> Judgement:
         needs=" and ".join(dict.fromkeys(key for key, _ in grants)) or "bash",
         subject=f"{subject} has no matching rule",
     )
+
+
+def command_refusal(request: CommandRequest, denied_rules: RuleSet) -> str | None:
+    """Return why deny rules refuse a command, or may; None when they have nothing against it."""
+    if not denied_rules:
+        return None
+    lists = Lists(EMPTY_RULES, denied_rules)
+    found = judge_command(request.command, (), denied_rules.words)
+    opened = (_redirection(item, request, found, lists) for item in found.redirections)
+    refused = next((item for item in opened if item.outcome == "deny"), None)
+    if refused is not None:
+        return refused.reason
+    subject = f"the command {preview(request.command)!r}"
+    if found.verdict is Verdict.DENY:
+        return denied(subject).reason
+    if found.may_be_denied and denied_rules.words:
+        return f"Permission denied: {subject} may be denied by a rule. {found.why}"
+    return None
 
 
 def _redirection(
