@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,7 +12,7 @@ from crux_workspace.agent.files.handle import WorkspaceFs
 from crux_workspace.agent.files.local import local_filesystem
 from crux_workspace.agent.permissions.file_store import file_permission_store
 from crux_workspace.agent.permissions.gate import PermissionGate
-from crux_workspace.agent.permissions.policy import policy_from_table
+from crux_workspace.agent.permissions.policy import policy_from_table, toml_document
 from crux_workspace.agent.permissions.rules import invalid_policy
 from crux_workspace.agent.shells.contract import Shell
 from crux_workspace.agent.shells.local import local_shell
@@ -157,12 +156,7 @@ def agent_context_from(
 
 
 def _config(path: Path) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise invalid_policy(f"{path.name} is not TOML: {error}.") from error
+    return toml_document(path) if path.exists() else {}
 
 
 _ENTRIES = {

@@ -377,6 +377,7 @@ class WorkspaceFs:
             None if is_elsewhere else judged.root,
             base=pin.base if pin is not None and operation != "listDir" else None,
             arguments=access.arguments,
+            is_canonical=True,
         )
         gate, thread_id = self._gate, self._thread_id
         outer = gates_in_front()

@@ -33,6 +33,7 @@ from crux_workspace.agent.permissions.policy import (
     PermissionPolicy,
     ThreadPolicy,
     check_mode,
+    checked_thread_policy,
 )
 from crux_workspace.agent.permissions.requests import (
     ClientToolRequest,
@@ -41,6 +42,7 @@ from crux_workspace.agent.permissions.requests import (
     PathRequest,
     Request,
     SubagentRequest,
+    checked_request,
 )
 from crux_workspace.agent.permissions.rules import EMPTY_RULES, RuleSet
 from crux_workspace.agent.permissions.stores import (
@@ -156,9 +158,11 @@ class PermissionGate:
             The decision; a denial is never raised.
 
         Raises:
+            InvalidInputError: It is no request, or its parts are no text (``INVALID_ARGUMENT``, ``INVALID_PATH``).
             StorageError: The permissions or interrupts cannot be read.
         """
         thread = DEFAULT_THREAD if thread_id is None else check_label("thread_id", thread_id)
+        request = checked_request(request)
         context = _context(request, thread, call_id)
         if self.mode == "bypass":
             return await self._bypass(request, context)
@@ -433,7 +437,7 @@ class PermissionGate:
         own: ThreadPolicy | None = None
         if self._thread_policy is not None:
             given = self._thread_policy(root)
-            own = await given if inspect.isawaitable(given) else given
+            own = checked_thread_policy(await given if inspect.isawaitable(given) else given)
         scope = root if own is not None else None
         cached = self._cached
         if cached is not None and cached[0] is held and cached[1] is own and cached[2] == scope:
@@ -740,7 +744,9 @@ def _subject(request: Request) -> str:
 def _digest(request: Request, call_id: str | None) -> str:
     """Bind an approval to everything the request says."""
     said: dict[str, Any] = {"kind": request.kind, "call": call_id}
-    for name in request.__dataclass_fields__:
+    for name, about in request.__dataclass_fields__.items():
+        if not about.init:
+            continue
         value = getattr(request, name)
         said[name] = dict(value) if isinstance(value, Mapping) else value
     try:

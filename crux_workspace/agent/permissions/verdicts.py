@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -25,9 +24,10 @@ from crux_workspace.agent.permissions.requests import (
     Request,
     SubagentRequest,
     ToolRequest,
+    canonical,
 )
 from crux_workspace.agent.permissions.rules import EMPTY_RULES, RuleSet
-from crux_workspace.errors import ErrorCode
+from crux_workspace.errors import ErrorCode, InvalidInputError
 
 __all__ = [
     "Judgement",
@@ -112,10 +112,11 @@ def suggested_folder(operation: str, path: str) -> str:
 
 def _path(request: PathRequest, lists: Lists) -> Judgement:
     subject = f"{request.operation} of {request.path}"
-    for key in request.keys:
-        rule = lists.denied.path(key, request.path, folded=True)
-        if rule is not None:
-            return denied(subject, rule=rule)
+    for path in dict.fromkeys((request.path, canonical(request.spelled))):
+        for key in request.keys:
+            rule = lists.denied.path(key, path, folded=True)
+            if rule is not None:
+                return denied(subject, rule=rule)
     if request.is_inside:
         return _RUN
     rules = {key: lists.allowed.path(key, request.path) for key in request.keys}
@@ -206,12 +207,14 @@ def _redirection(
     is_relative = target is not None and not target.startswith("/")
     if target is None or (is_relative and (request.root is None or found.moves)):
         return Judgement("ask")
-    resolved = os.path.realpath(f"{request.root}/{target}" if is_relative else target)
     operation: Literal["readFile", "writeFile"] = (
         "readFile" if item.operation == "readFile" else "writeFile"
     )
-    root = os.path.realpath(request.root) if request.root is not None else None
-    return _path(PathRequest(operation, resolved, root), lists)
+    try:
+        opened = PathRequest(operation, target, request.root).resolved()
+    except InvalidInputError:
+        return Judgement("ask")
+    return _path(opened, lists)
 
 
 # -- tools
