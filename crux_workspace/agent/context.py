@@ -18,13 +18,19 @@ from crux_workspace.agent.shells.contract import Shell
 from crux_workspace.agent.shells.local import local_shell
 from crux_workspace.agent.toolbox.offloading import ToolOutput
 from crux_workspace.agent.toolbox.tools import agent_tools
-from crux_workspace.errors import LimitExceededError, PathNotFoundError, PermissionDeniedError
+from crux_workspace.errors import (
+    InvalidInputError,
+    LimitExceededError,
+    PathNotFoundError,
+    PermissionDeniedError,
+)
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.tools import ToolSet
 
 __all__ = ["CONFIG_FILE", "PERMISSIONS_FILE", "AgentContext", "agent_context", "agent_context_from"]
 
 _MOST_MEMORY_BYTES = 4 << 20
+_CUT = "\n[cut: the memory is too long to be shown whole]"
 CONFIG_FILE = "crux.toml"
 PERMISSIONS_FILE = ".crux/permissions.json"
 
@@ -46,21 +52,27 @@ class AgentContext:
 
         Args:
             path: The file, relative to the workspace.
-            max_chars: Longer memories are cut, and end with a note.
+            max_chars: Most characters to return. Longer memories are cut, and end with a note, which counts.
 
         Returns:
             Its text; None when there is none, or reading it is denied.
+
+        Raises:
+            InvalidInputError: `max_chars` is no whole number of at least 0 (``INVALID_ARGUMENT``).
         """
+        if type(max_chars) is not int or max_chars < 0:
+            raise InvalidInputError(
+                "max_chars must be a whole number of at least 0.", details={"option": "max_chars"}
+            )
         try:
             text = await self.fs.read_file(path, max_bytes=_MOST_MEMORY_BYTES)
         except (PathNotFoundError, PermissionDeniedError):
             return None
         except LimitExceededError:
-            text = ""
-            max_chars = -1
+            return _CUT.strip()[:max_chars]
         if len(text) <= max_chars:
             return text
-        return f"{text[: max(0, max_chars)]}\n[cut: the memory is too long to be shown whole]"
+        return f"{text[: max(0, max_chars - len(_CUT))]}{_CUT}"[:max_chars]
 
 
 def agent_context(

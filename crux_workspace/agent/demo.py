@@ -20,7 +20,7 @@ from crux_workspace.agent.permissions.decisions import Decision
 from crux_workspace.agent.permissions.file_store import file_permission_store
 from crux_workspace.agent.permissions.gate import PermissionGate
 from crux_workspace.agent.permissions.policy import PermissionPolicy
-from crux_workspace.agent.server import approval_app, server_sent
+from crux_workspace.agent.server import approval_app, guarded, json_errors, server_sent
 from crux_workspace.storage.records import RecordStore
 
 if TYPE_CHECKING:
@@ -151,10 +151,11 @@ def demo_app(home: Path, *, interrupts: RecordStore | None = None) -> Starlette:
     )
     return Starlette(
         routes=[
-            Route("/threads", create, methods=["POST"]),
-            Route("/threads/{thread_id}/runs/stream", stream, methods=["POST"]),
+            Route("/threads", guarded(create), methods=["POST"]),
+            Route("/threads/{thread_id}/runs/stream", guarded(stream), methods=["POST"]),
             Mount("/", app=approvals),
-        ]
+        ],
+        exception_handlers=json_errors(),
     )
 
 

@@ -23,7 +23,7 @@ from crux_workspace.agent.permissions.front import (
     stop_if_previewed,
 )
 from crux_workspace.agent.permissions.gate import PermissionGate
-from crux_workspace.agent.permissions.requests import PathOperation, PathRequest
+from crux_workspace.agent.permissions.requests import PathOperation, PathRequest, canonical
 from crux_workspace.agent.permissions.wrapping import PathUse, refuse_denied
 from crux_workspace.errors import (
     ErrorCode,
@@ -357,8 +357,8 @@ class WorkspaceFs:
         wanted = path if path.startswith("/") else f"{backend.root.rstrip('/')}/{path}"
         pin = method_of(backend, "pin")
         if pin is None:
-            real = await backend.real_path(wanted, ctx)
-            return _Judged(real, ctx, None, await backend.real_path(backend.root, ctx))
+            real = await self._real(wanted, ctx)
+            return _Judged(real, ctx, None, await self._real(backend.root, ctx))
         held: Pin = await pin(wanted, ctx)
         try:
             root = await backend.real_path(backend.root, ctx)
@@ -366,6 +366,16 @@ class WorkspaceFs:
             held.close()
             raise
         return _Judged(held.path, ctx.pinned(held), held, root)
+
+    async def _real(self, path: str, ctx: FsContext) -> str:
+        """Return what a backend without pins makes of a path: it is given a plain one, and its answer is made plain, too."""
+        found: object = await self._backend.real_path(canonical(path), ctx)
+        if not isinstance(found, str) or not found.startswith("/") or "\x00" in found:
+            raise InvalidPathError(
+                f"The filesystem backend {type(self._backend).__name__} gave no absolute path for {path}.",
+                details={"path": path},
+            )
+        return canonical(found)
 
     async def _judge(self, operation: PathOperation, judged: _Judged, access: Access) -> None:
         pin = judged.pin

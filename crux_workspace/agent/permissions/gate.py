@@ -630,6 +630,7 @@ class PermissionGate:
 
         Raises:
             ResumeError: Something waits in the child already (``RESUME_REQUIRED``).
+            InvalidInputError: The parent is the child itself, or descends from it (``INVALID_ARGUMENT``).
         """
         if await self._ledger.has_pending(child_thread):
             raise ResumeError(
@@ -684,12 +685,20 @@ def _answered_decision(answered: Answered) -> Decision:
         return Decision(
             False,
             "deny",
-            reason="Permission denied: a person refused this call.",
+            reason=_refused_by_person(answered.interrupt),
             code=ErrorCode.PERMISSION_DENIED.value,
             interrupt=answered.interrupt,
             answer="deny",
         )
     return Decision(True, "allow", rule, interrupt=answered.interrupt, answer=answered.answer)
+
+
+def _refused_by_person(interrupt: Interrupt) -> str:
+    reason = "Permission denied: a person refused this call."
+    if interrupt.kind != "memory":
+        return reason
+    kept = interrupt.detail
+    return f"{reason} The memory {kept.get('oldId')} of {kept.get('identity')} is kept."
 
 
 def error_of(decision: Decision) -> Exception:

@@ -351,7 +351,9 @@ async def _subagent(
 def _memory(request: MemoryRequest, lists: Lists, policy: PermissionPolicy) -> Judgement:
     rule = lists.denied.prefix("memory", request.candidate)
     if rule is not None:
-        return denied(f"replacing a memory of {request.identity}; the old one is kept:", rule=rule)
+        kept = "" if request.old_id is None else f" The memory {request.old_id} is kept."
+        found = denied(f"a memory of {request.identity}", rule=rule)
+        return replace(found, reason=f"{found.reason}{kept}")
     replaces = request.old_id is not None and request.old != request.new
     if policy.memory_writes == "auto" or not replaces:
         return _RUN

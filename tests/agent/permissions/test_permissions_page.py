@@ -618,6 +618,7 @@ async def test_memory_answers_once_always_and_deny() -> None:
     assert (await g.check(SUPERSEDE)).allowed
     denied = await answered(g, await g.check(SUPERSEDE), "deny")
     assert not denied.allowed
+    assert "The memory m1 of diet is kept." in str(denied.reason)
     await answered(g, await g.check(SUPERSEDE), "always")
     assert [grant.pattern for grant in await g.grants()] == ["workspace=app|route=/a|"]
     other_user = MemoryRequest("workspace=app|route=/a|user=8", "x", "m2", "a", "b")
@@ -641,7 +642,9 @@ async def test_memory_ask_lets_through_headless_but_honours_a_deny() -> None:
     ).allowed
     policy = PermissionPolicy(memory_writes="ask", deny={"memory": ["workspace=app|route=/a|"]})
     for mode, allowed in (("interactive", False), ("non-interactive", False), ("bypass", True)):
-        assert (await gate(policy, mode=mode).check(SUPERSEDE)).allowed is allowed
+        found = await gate(policy, mode=mode).check(SUPERSEDE)
+        assert found.allowed is allowed
+        assert allowed or "is denied by a rule. The memory m1 is kept." in str(found.reason)
 
 
 async def test_a_memory_rule_ends_in_a_bar_so_that_a_route_is_no_prefix_of_another() -> None:

@@ -167,6 +167,31 @@ async def test_authorize_may_be_async_and_only_true_is_yes(gate: PermissionGate)
         assert (await http.get(f"/threads/{THREAD}/pending_interrupts")).status_code == 403
 
 
+async def test_every_failure_has_the_one_form(gate: PermissionGate, tmp_path: Path) -> None:
+    def broken(*_: Any) -> bool:
+        raise RuntimeError("secret detail")
+
+    async def told(app: Any, method: str, path: str) -> tuple[int, str]:
+        async with client(app) as http:
+            answer = await http.request(method, path)
+            assert answer.headers["content-type"] == "application/json"
+            assert set(answer.json()) == {"error"}
+            assert set(answer.json()["error"]) == {"code", "message"}
+            assert "secret" not in answer.text
+            return answer.status_code, answer.json()["error"]["code"]
+
+    app = approval_app(gate, authorize=authorize)
+    failing = approval_app(gate, authorize=broken)
+    assert await told(app, "GET", "/nothing") == (404, "not_found")
+    assert await told(app, "GET", f"/threads/{THREAD}/resume") == (405, "method_not_allowed")
+    assert await told(app, "DELETE", f"/threads/{THREAD}/interrupts") == (405, "method_not_allowed")
+    for method, path in (("POST", "resume"), ("GET", "pending_interrupts"), ("GET", "interrupts")):
+        assert await told(failing, method, f"/threads/{THREAD}/{path}") == (500, "internal")
+    demo = demo_app(tmp_path)
+    assert await told(demo, "GET", "/nothing") == (404, "not_found")
+    assert await told(demo, "POST", "/threads/nobody/runs/stream") == (404, "thread_not_found")
+
+
 def events(text: str) -> list[tuple[str, Any]]:
     found = []
     for block in text.strip().split("\n\n"):
