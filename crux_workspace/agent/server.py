@@ -29,8 +29,8 @@ __all__ = [
     "server_sent",
 ]
 
-Authorize: TypeAlias = Callable[[Mapping[str, str], str], "bool | Awaitable[bool]"]
-"""Says whether the sender of a request may see and answer a thread: (headers, thread id)."""
+Authorize: TypeAlias = Callable[[Mapping[str, str], str], "bool | Awaitable[bool | None] | None"]
+"""Says whether the sender of a request may see and answer a thread: (headers, thread id); None when there is no such thread."""
 
 Runner: TypeAlias = Callable[[str, list[Decision]], AsyncIterator[Any]]
 """Lets a thread go on after its interrupts were answered; yields its events."""
@@ -62,7 +62,7 @@ def approval_app(
 
     Args:
         gate: Holds what waits.
-        authorize: Says who may see and answer a thread; False is 401 without credentials, else 403.
+        authorize: Says who may see and answer a thread; False is 401 without credentials, else 403; None is 404: no such thread.
         runner: Lets the thread go on; its events are the resume's answer. Without one the decisions are.
 
     Returns:
@@ -205,6 +205,8 @@ class _Handlers:
             allowed = await allowed
         if allowed is True:
             return None
+        if allowed is None:
+            return _told(404, "thread_not_found", "There is no such thread.")
         if "authorization" in headers or "cookie" in headers:
             return _told(403, "forbidden", "This thread is not yours.")
         return _told(401, "unauthorized", "Credentials are needed.")

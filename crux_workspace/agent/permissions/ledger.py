@@ -305,7 +305,8 @@ def _matched(waiting: Sequence[_Waiting], entries: Sequence[Entry]) -> list[Answ
         return []
     if not entries:
         raise _refused(
-            ErrorCode.RESUME_REQUIRED, f"{len(waiting)} interrupts are pending; answer all of them."
+            ErrorCode.RESUME_REQUIRED,
+            f"Pending interrupts: {len(waiting)}. Answer all of them, and nothing else.",
         )
     if not waiting:
         raise _refused(ErrorCode.STALE_INTERRUPT, "Nothing is pending any more.")
