@@ -209,16 +209,24 @@ def _git_options(
         value = next((v for o in options if (v := value_of(o, words, at))), None)
         if value is None or (value.known and _HARMLESS_GIT.match(value.text)):
             continue
-        setting = re.fullmatch(r"[\w.*-]+=!?(.*)", value.text, re.S)
-        is_setting = setting is not None and words[at].text.startswith("-c")
-        yield Carried(at, text=replace(value, text=setting[1]) if is_setting and setting else value)
+        setting = re.fullmatch(r"([\w.*-]+)=(.*)", value.text, re.S)
+        if setting is not None and words[at].text.startswith("-c"):
+            value = replace(value, text=_setting_text(setting[1], setting[2]))
+        yield Carried(at, text=value)
 
 
 def _git_config(words: Sequence[Word], subcommand: int) -> Iterator[Carried]:
     for at in range(subcommand + 1, len(words) - 1):
         if words[at].known and _RUNNING_GIT.fullmatch(words[at].text):
             value = words[at + 1]
-            yield Carried(at, text=replace(value, text=value.text.removeprefix("!")))
+            yield Carried(at, text=replace(value, text=_setting_text(words[at].text, value.text)))
+
+
+def _setting_text(name: str, value: str) -> str:
+    """Return the command line that a setting stands for; an alias without ``!`` is a git command."""
+    if name.casefold().startswith("alias.") and not value.startswith("!"):
+        return f"git {value}"
+    return value.removeprefix("!")
 
 
 def _git_each(words: Sequence[Word], subcommand: int, verb: str) -> Iterator[Carried]:

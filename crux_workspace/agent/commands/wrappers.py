@@ -16,6 +16,7 @@ from crux_workspace.agent.commands.carriers import (
     set_by,
     told_by_git,
     told_by_make,
+    value_of,
 )
 from crux_workspace.agent.commands.runners import run_by
 from crux_workspace.agent.commands.words import Word, base_name, literal
@@ -110,6 +111,9 @@ _WRAPPERS: dict[str, _Options] = {
 }  # fmt: skip
 _JOINED = frozenset({"eval", "watch", "parallel", "entr"})
 """They join their words to one command line."""
+_FED = frozenset({"xargs", "parallel"})
+"""They give the program further words from their input."""
+_INPUT = Word("", False, "")
 _EXEC_FLAGS = {
     "find": ("-exec", "-execdir", "-ok", "-okdir"),
     "fd": ("-x", "-X", "--exec", "--exec-batch"),
@@ -135,7 +139,7 @@ def carried(words: Sequence[Word]) -> list[Carried] | None:
     elif name in ("make", "gmake"):
         found += told_by_make(words)
     elif name in _EXEC_FLAGS:
-        found += _exec_flags(words, _EXEC_FLAGS[name])
+        found += _exec_flags(words, name)
     if name not in _WRAPPERS:
         return found
     wrapped = _wrapper(name, words)
@@ -199,14 +203,17 @@ def _shell(words: Sequence[Word]) -> list[Carried] | None:
     return []
 
 
-def _exec_flags(words: Sequence[Word], flags: Sequence[str]) -> Iterator[Carried]:
+def _exec_flags(words: Sequence[Word], name: str) -> Iterator[Carried]:
+    """Yield what is run for each file found; the paths that find gives begin with a folder, so they are no options."""
+    flags = _EXEC_FLAGS[name]
     at = 1
     while at < len(words):
         if words[at].known and words[at].text in flags:
             end = next(
                 (i for i in range(at + 1, len(words)) if words[i].text in (";", "+")), len(words)
             )
-            yield Carried(at, tuple(words[at + 1 : end]))
+            more = () if name == "find" or words[at + 1 : end] == [] else (_INPUT,)
+            yield Carried(at, (*words[at + 1 : end], *more))
             at = end
         at += 1
 
@@ -221,11 +228,30 @@ def _wrapper(name: str, words: Sequence[Word]) -> list[Carried] | None:
         return None
     if start >= len(words):
         return found
+    if name in _FED:
+        found.append(Carried(start, tuple(_fed(words, start))))
     if name in _JOINED:
         rest = [word for word in words[start:] if not re.fullmatch(r"::::?\+?", word.text)]
         joined = " ".join(word.text for word in rest)
         return [*found, Carried(start, text=Word(joined, all(w.known for w in rest), joined))]
-    return [*found, Carried(start, tuple(words[start:]))]
+    return found if name in _FED else [*found, Carried(start, tuple(words[start:]))]
+
+
+def _fed(words: Sequence[Word], start: int) -> Iterator[Word]:
+    """Yield the words of a program that gets more of them from its input: behind them, or where the mark stands."""
+    mark: str | None = None
+    for at, word in enumerate(words[1:start], 1):
+        given = value_of("-I", words, at) or value_of("--replace", words, at)
+        if given is not None:
+            is_bare = word.text == "--replace"
+            mark = "{}" if is_bare or not given.known else given.text
+        elif word.text == "-i":
+            mark = "{}"
+    for word in words[start:]:
+        is_fed = mark is not None and mark in word.text
+        yield Word(word.text, False, word.raw) if is_fed else word
+    if mark is None:
+        yield _INPUT
 
 
 def _first_of_other(spec: _Options, words: Sequence[Word], found: list[Carried]) -> int | None:

@@ -80,7 +80,10 @@ DENIED = {
     "mytool -n5": ["mytool -n 5", "mytool -n=5", "mytool x -n5"],
 }  # fmt: skip
 MAY_BE = {
-    "rm -rf": ["rm $X /", "rm -r $X", "rm -r *", "rm -- -rf", "rm -r -- -f"],
+    "rm -rf": [
+        "rm $X /", "rm -r $X", "rm -r *", "rm -- -rf", "rm -r -- -f", "echo -f / | xargs rm -r", "xargs rm", "xargs -I{} rm {} /",
+        "xargs -I X rm -r X", "xargs --replace rm -r {}", "xargs -i rm {}", "parallel rm -r", "fd . -x rm -r",
+    ],
     "git push --force": ["git push $X", "git push origin $BRANCH", 'git push "$@"', "git push -- --force"],
     "mytool -x": ["mytool --extract", "mytool -X", "mytool a --anything", "mytool -- -x"],
     "mytool --force": ["mytool -f", "mytool -v", "mytool --fo", "mytool -- --force"],
@@ -104,6 +107,7 @@ OTHERS = {
     "docker run -v /:/host": ["docker run -v /data:/host x", "docker run x", "docker run --volumes-from=x y"],
     "docker run --privileged": ["docker run x", "docker rm --privileged", "docker exec --privileged x"],
     "kill -9": ["kill 1", "kill -15 1", "kill -TERM 9", "kill -s HUP 1", "kill -l"],
+    "rm -r": ["xargs ls -r", "xargs -I{} ls {}", "find . -exec rm {} +", "xargs -I{} rm ./x"],
     "find -delete": ["find . -name delete", "find . -depth", "find . -type d"],
     "tar xf": ["tar cf a b", "tar tf a", "tar -x a"],
     "terraform apply -auto-approve": ["terraform apply", "terraform plan -auto-approve", "terraform apply -input=false"],
@@ -121,7 +125,7 @@ def rules(*texts: str) -> list[WordRule]:
 
 PROGRAMS = """
 git docker kubectl sh sudo xargs find env nice mytool chmod curl rm kill tar RM /bin/rm dd pkill sed cp rsync wget npm pip apt-get
-terraform ls grep head
+terraform ls grep head echo fd parallel
 """
 
 
