@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
-import json
 import logging
 import os
 import sys
@@ -15,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from crux_workspace.agent.permissions.binding import digest, is_text, shown, slot
 from crux_workspace.agent.permissions.decisions import (
     Answer,
     AnswerWord,
@@ -38,8 +37,6 @@ from crux_workspace.agent.permissions.policy import (
 from crux_workspace.agent.permissions.requests import (
     ClientToolRequest,
     CommandRequest,
-    MemoryRequest,
-    PathRequest,
     Request,
     SubagentRequest,
     checked_request,
@@ -51,6 +48,7 @@ from crux_workspace.agent.permissions.stores import (
     PermissionStore,
     StoredPermissions,
 )
+from crux_workspace.agent.permissions.telling import answered_decision, closed, error_of, refusal
 from crux_workspace.agent.permissions.verdicts import (
     Judgement,
     Lists,
@@ -62,7 +60,6 @@ from crux_workspace.agent.permissions.wrapping import BaseOf, PathUse, refuse_de
 from crux_workspace.errors import (
     ApprovalRequiredError,
     ErrorCode,
-    NotFoundError,
     PermissionDeniedError,
     ResumeError,
 )
@@ -176,7 +173,7 @@ class PermissionGate:
         if found.outcome == "allow":
             return Decision(True, "allow", found.rule)
         if found.outcome == "deny":
-            return _refusal(found)
+            return refusal(found)
         return await self._ask(request, found, thread, call_id, interruptible, lists.scope)
 
     async def require(
@@ -286,7 +283,7 @@ class PermissionGate:
         if isinstance(request, SubagentRequest):
             found = await delegation_verdict(request, self.policy, context)
             if isinstance(found, Judgement):
-                return _refusal(found)
+                return refusal(found)
         return Decision(True, "allow", "bypass")
 
     async def _recorded(
@@ -316,27 +313,27 @@ class PermissionGate:
         scope: str | None,
     ) -> Decision:
         if self.mode != "interactive":
-            return Decision(True, "allow") if found.runs_headless else _closed(found)
+            return Decision(True, "allow") if found.runs_headless else closed(found)
         root = await self._ledger.root_of(thread)
         call = _current.get()
         own_call_id = call_id if call_id is not None else (call.call_id if call else None)
         asked = Asked(
-            _slot(request, thread, call_id),
+            slot(request, thread, call_id),
             Interrupt(
                 interrupt_id=f"perm-{random_id()[:20]}",
                 kind=request.kind,
-                detail=_shown(found.detail),
+                detail=shown(found.detail),
                 tool_call_id=own_call_id,
-                allow_always=found.allow_always and all(_is_text(p) for _, p in found.grants),
+                allow_always=found.allow_always and all(is_text(p) for _, p in found.grants),
                 thread_id=thread,
-                digest=_digest(request, own_call_id),
+                digest=digest(request, own_call_id),
                 created_at=self._clock(),
             ),
             found.grants,
             scope,
         )
         if not interruptible:
-            return Decision(True, "allow") if found.runs_headless else _closed(found)
+            return Decision(True, "allow") if found.runs_headless else closed(found)
         waiting = await self._ledger.claim_or_park(root, asked)
         if waiting is None:
             if call is not None:
@@ -548,7 +545,7 @@ class PermissionGate:
                     )
                     continue
                 await self.store.add(key, pattern, thread_id=answered.scope)
-        return _answered_decision(answered)
+        return answered_decision(answered)
 
     async def wait(self, interrupt: Interrupt, *, timeout_ms: int | None = None) -> Decision:
         """Wait until an interrupt is answered, by this process or another one.
@@ -570,7 +567,7 @@ class PermissionGate:
                 wake = self._answered
                 found = await self._ledger.answer(root, interrupt.interrupt_id)
                 if found is not None:
-                    return _answered_decision(found)
+                    return answered_decision(found)
                 pending = await self._ledger.pending(root)
                 if interrupt.interrupt_id not in {item.interrupt_id for item in pending}:
                     if await self._ledger.answer(root, interrupt.interrupt_id) is None:
@@ -660,106 +657,3 @@ def _context(request: Request, thread: str, call_id: str | None) -> ConstraintCo
     if isinstance(request, SubagentRequest):
         return ConstraintContext(request.name, thread, call_id, request.parent_route, request.route)
     return ConstraintContext(getattr(request, "name", request.kind), thread, call_id)
-
-
-def _refusal(found: Judgement) -> Decision:
-    code = found.code or ErrorCode.PERMISSION_DENIED
-    return Decision(False, "deny", found.rule, found.reason, code.value)
-
-
-def _closed(found: Judgement) -> Decision:
-    """Return the refusal when nobody can be asked; it names the key to allow."""
-    code = found.code or ErrorCode.PERMISSION_DENIED
-    advice = (
-        f"Add an allow rule for {found.needs} to the permissions."
-        if found.needs
-        else "It needs a person each time; run it interactively."
-    )
-    reason = f"Permission denied: {found.subject}, and nobody can be asked here. {advice}"
-    return Decision(False, "deny", None, reason, code.value)
-
-
-def _answered_decision(answered: Answered) -> Decision:
-    rule = answered.grants[0][1] if answered.answer == "always" and answered.grants else None
-    if answered.answer == "deny":
-        return Decision(
-            False,
-            "deny",
-            reason=_refused_by_person(answered.interrupt),
-            code=ErrorCode.PERMISSION_DENIED.value,
-            interrupt=answered.interrupt,
-            answer="deny",
-        )
-    return Decision(True, "allow", rule, interrupt=answered.interrupt, answer=answered.answer)
-
-
-def _refused_by_person(interrupt: Interrupt) -> str:
-    reason = "Permission denied: a person refused this call."
-    if interrupt.kind != "memory":
-        return reason
-    kept = interrupt.detail
-    return f"{reason} The memory {kept.get('oldId')} of {kept.get('identity')} is kept."
-
-
-def error_of(decision: Decision) -> Exception:
-    """Return the error that a decision raises in code."""
-    message = decision.reason or "Permission denied."
-    if decision.outcome == "interrupt":
-        return ApprovalRequiredError(
-            message,
-            details={"interrupt_id": decision.interrupt.interrupt_id} if decision.interrupt else {},
-            hint="Answer the interrupt, then repeat the same call.",
-        ).waiting_for(decision.interrupt)
-    details = {"rule": decision.rule} if decision.rule is not None else {}
-    if decision.code == ErrorCode.SUBAGENT_UNKNOWN:
-        return NotFoundError(message, code=decision.code, details=details)
-    return PermissionDeniedError(
-        message, code=decision.code, details=details, hint="Do without it, or ask for permission."
-    )
-
-
-def _slot(request: Request, thread: str, call_id: str | None) -> str:
-    """Name the place of a call: its id, else what it is about."""
-    about = [request.kind, thread]
-    about += ["call", call_id] if call_id is not None else ["about", _subject(request)]
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:40]
-
-
-def _is_text(text: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _shown(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return what a person is shown, without what is no text (names that are not UTF-8)."""
-    if isinstance(value, str):
-        return value if _is_text(value) else value.encode("utf-8", "replace").decode()
-    if isinstance(value, Mapping):
-        return {key: _shown(item) for key, item in value.items()}
-    return [_shown(item) for item in value] if isinstance(value, list) else value
-
-
-def _subject(request: Request) -> str:
-    if isinstance(request, CommandRequest):
-        return request.command
-    if isinstance(request, PathRequest):
-        return f"{request.operation} {request.path}"
-    if isinstance(request, SubagentRequest):
-        return request.edge
-    if isinstance(request, MemoryRequest):
-        return f"{request.candidate}{request.identity}"
-    return request.name
-
-
-def _digest(request: Request, call_id: str | None) -> str:
-    """Bind an approval to everything the request says."""
-    said: dict[str, Any] = {"kind": request.kind, "call": call_id}
-    for name, about in request.__dataclass_fields__.items():
-        if not about.init:
-            continue
-        value = getattr(request, name)
-        said[name] = dict(value) if isinstance(value, Mapping) else value
-    try:
-        text = json.dumps(said, sort_keys=True, default=repr, ensure_ascii=True)
-    except (TypeError, ValueError):
-        text = repr(said)
-    return hashlib.sha256(text.encode()).hexdigest()

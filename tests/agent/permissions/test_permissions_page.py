@@ -684,6 +684,37 @@ async def test_the_path_payload_is_the_pages() -> None:
     }
 
 
+async def test_every_prompt_carries_the_id_of_the_call_that_it_is_about() -> None:
+    policy = PermissionPolicy(
+        memory_writes="ask", approve=["deployProd"], delegation=Delegation("approve")
+    )
+    for request, name in (
+        (COMMAND, "toolCallId"), (OUTSIDE, "toolCallId"), (DEPLOY, "toolCallId"), (SUPERSEDE, "toolCallId"), (EDGE, "callId"),
+    ):  # fmt: skip
+        payload = asked(await gate(policy).check(request, call_id="call_7")).to_dict()
+        assert payload[name] == "call_7"
+        assert {"toolCallId", "callId"} & set(payload) == {name}
+        assert not {"toolCallId", "callId"} & set(
+            asked(await gate(policy).check(request)).to_dict()
+        )
+
+
+async def test_always_is_offered_to_nobody_where_the_tool_has_none_and_headless_needs_bypass() -> (
+    None
+):
+    policy = PermissionPolicy(approve=[Approve("pay", allow_always=False)])
+    pay = ToolRequest("pay")
+    assert (await gate(policy, mode="bypass").check(pay)).allowed
+    closed = await gate(policy, mode="non-interactive").check(pay)
+    assert (closed.outcome, closed.code) == ("deny", ErrorCode.PERMISSION_DENIED)
+    denied = PermissionPolicy(
+        approve=[Approve("pay", allow_always=False)],
+        deny={"tool": ["pay"]},
+        allow={"tool": ["pay"]},
+    )
+    assert (await gate(denied).check(pay)).outcome == "deny"
+
+
 @pytest.mark.parametrize(
     ("operation", "path", "pattern"),
     [

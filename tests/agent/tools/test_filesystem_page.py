@@ -508,6 +508,34 @@ async def test_the_same_gate_is_before_tools_and_code(local: Agent, tmp_path: Pa
     assert caught.value.interrupt is not None
 
 
+async def test_a_link_that_leads_out_is_treated_like_any_outside_path(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.md").write_text("outside")
+    (tmp_path / "ws" / "link").symlink_to(tmp_path / "out")
+    fs = local_filesystem(tmp_path / "ws")
+    asking = agent_context(fs, gate=PermissionGate(mode="interactive"), thread_id="t")
+    with pytest.raises(ApprovalRequiredError) as waiting:
+        await asking.fs.read_file("link/a.md")
+    assert waiting.value.interrupt.detail["path"] == f"{tmp_path}/out/a.md"
+    assert asking.gate is not None
+    await asking.gate.resume("t", [Answer(waiting.value.interrupt.interrupt_id, "once")])
+    assert await asking.fs.read_file("link/a.md") == "outside"
+    closed = agent_context(fs, gate=PermissionGate(mode="non-interactive"))
+    for call in (closed.fs.read_file("link/a.md"), closed.fs.list_dir("link"), closed.fs.write_file("link/b", "x")):  # fmt: skip
+        with pytest.raises(PermissionDeniedError):
+            await call
+    rule = PermissionPolicy(allow={"readFile": [f"{tmp_path}/out"]})
+    allowed = agent_context(fs, gate=PermissionGate(rule, mode="non-interactive"))
+    assert await allowed.fs.read_file("link/a.md") == "outside"
+
+
+async def test_a_route_without_run_bash_never_runs_a_command(local: Agent) -> None:
+    tools = agent_tools(local.context.filesystem, gate=local.context.gate, deny=["runBash"])
+    assert "runBash" not in tools
+    assert (await tools.call("runBash", {"command": "echo x"})).error is not None
+
+
 async def test_a_run_that_cannot_pause_fails_closed_and_says_what_to_allow(tmp_path: Path) -> None:
     gate = PermissionGate(PermissionPolicy(), mode="interactive")
     context = agent_context(local_filesystem(tmp_path), gate=gate, interruptible=False)
