@@ -175,11 +175,24 @@ def _stands(given: _Given, atom: _Atom) -> bool:
             if given.is_generous:
                 return True
         elif word.text == "--":
-            if not given.is_generous:
+            if not given.is_generous and not _is_value(given, at):
                 break
         elif word.text.startswith("-") and word.text != "-" and _is_spelled(given, at, atom):
             return True
     return atom.value is None and _stands_in_parts(given, atom)
+
+
+def _is_value(given: _Given, at: int) -> bool:
+    """Tell whether the word at a place is the value of the option before it, as far as the options are known."""
+    before, spelling = given.words[at - 1], given.shape.spelling
+    if at < 2 or not before.known or not before.text.startswith("-"):
+        return False
+    if before.text.startswith("--"):
+        begun = before.text[2:]
+        names = (n for n in spelling.groups if len(n) > 1 and n.startswith(begun or "-"))
+        return any(spelling.groups[name] & spelling.valued for name in names)
+    letters = _letters_of(before.text[1:], spelling)
+    return bool(letters) and letters[-1][0] in spelling.valued and letters[-1][1] == ""
 
 
 def _stands_in_parts(given: _Given, atom: _Atom) -> bool:

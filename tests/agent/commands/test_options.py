@@ -6,6 +6,7 @@ import getopt
 import os
 import random
 import shlex
+from dataclasses import dataclass
 
 import pytest
 
@@ -167,61 +168,93 @@ def test_an_allow_rule_is_never_stretched_to_another_spelling(rule: str, command
     assert judge_command(command, rules(rule), []).verdict is Verdict.UNKNOWN
 
 
-LETTERS = {
-    "r": "recursive",
-    "R": "recursive",
-    "f": "force",
-    "v": "verbose",
-    "d": "dir",
-    "i": "interactive",
-    "I": None,
-}
-NAMES = [
-    "recursive",
-    "force",
-    "verbose",
-    "dir",
-    "interactive",
-    "one-file-system",
-    "no-preserve-root",
+@dataclass(frozen=True)
+class Program:
+    """A program as `getopt` reads it: its letters and names, with a colon or ``=`` where one takes a value."""
+
+    command: str
+    letters: str
+    names: list[str]
+    same: dict[str, str]
+    """{letter: name}"""
+    values: list[str]
+
+    def spelled(self, rng: random.Random) -> list[str]:
+        """Make up arguments: letters grouped or apart, names whole or cut short, values and operands anywhere."""
+        words: list[str] = []
+        plain = self.letters.replace(":", "")
+        for _ in range(rng.randint(1, 5)):
+            kind = rng.random()
+            if kind < 0.4:
+                words.append("-" + "".join(rng.choice(plain) for _ in range(rng.randint(1, 3))))
+            elif kind < 0.75:
+                name = rng.choice(self.names).rstrip("=")
+                words.append("--" + name[: rng.randint(1, len(name))])
+            elif kind < 0.95:
+                words.append(rng.choice(self.values))
+            else:
+                words.append("--")
+            if rng.random() < 0.2:
+                words[-1] += rng.choice(["", "="]) + rng.choice(self.values)
+        return words
+
+    def read(self, words: list[str]) -> set[tuple[str, str]] | None:
+        """Return which options are given, by name, with their values; None when they are wrong."""
+        try:
+            options, _ = getopt.gnu_getopt(words, self.letters, self.names)
+        except getopt.GetoptError:
+            return None
+        return {
+            (o[2:] if o.startswith("--") else self.same.get(o[1:], o[1:]), v) for o, v in options
+        }
+
+
+RM = Program(
+    "rm", "rRfvdiI", ["recursive", "force", "verbose", "dir", "interactive", "one-file-system", "no-preserve-root"],
+    {"r": "recursive", "R": "recursive", "f": "force"}, ["x", "/", "a b", "-"],
+)  # fmt: skip
+CURL = Program(
+    "curl", "ko:X:sLf", ["insecure", "output=", "request=", "silent", "location", "fail"],
+    {"k": "insecure", "o": "output", "X": "request"}, ["out", "/etc/passwd", "/etc/passwd", "k", "http://x"],
+)  # fmt: skip
+PUSH = Program(
+    "git push", "fnqvuo:d", ["force", "dry-run", "quiet", "verbose", "set-upstream", "push-option=", "delete", "tags"],
+    {"f": "force", "d": "delete"}, ["origin", "main", "f", "HEAD:x"],
+)  # fmt: skip
+TAR = Program(
+    "tar", "cxtf:vC:zP", ["create", "extract", "list", "file=", "verbose", "directory=", "gzip", "absolute-names"],
+    {"x": "extract", "P": "absolute-names", "f": "file", "C": "directory"}, ["./a.tar", "./P", "/"],
+)  # fmt: skip
+READ: list[tuple[str, Program, set[tuple[str, str]]]] = [
+    ("rm -rf", RM, {("recursive", ""), ("force", "")}),
+    ("curl -k", CURL, {("insecure", "")}),
+    ("curl --output=/etc/passwd", CURL, {("output", "/etc/passwd")}),
+    ("curl -o /etc/passwd", CURL, {("output", "/etc/passwd")}),
+    ("git push --force", PUSH, {("force", "")}),
+    ("git push -fd", PUSH, {("force", ""), ("delete", "")}),
+    ("tar -xP", TAR, {("extract", ""), ("absolute-names", "")}),
+    ("tar -C /", TAR, {("directory", "/")}),
 ]
 
 
-def spelled(rng: random.Random) -> list[str]:
-    """Make up arguments for rm: letters grouped or apart, names whole or cut short, operands and dashes anywhere."""
-    words: list[str] = []
-    for _ in range(rng.randint(1, 5)):
-        kind = rng.random()
-        if kind < 0.45:
-            words.append("-" + "".join(rng.choice("rRfvdiI") for _ in range(rng.randint(1, 3))))
-        elif kind < 0.8:
-            name = rng.choice(NAMES)
-            words.append("--" + name[: rng.randint(1, len(name))])
-        elif kind < 0.9:
-            words.append(rng.choice(["x", "/", "a b", "-"]))
-        else:
-            words.append("--")
-    return words
-
-
-def test_what_getopt_reads_as_the_denied_options_is_denied() -> None:
+@pytest.mark.parametrize(("rule", "program", "wanted"), READ, ids=[rule for rule, *_ in READ])
+def test_what_getopt_reads_as_the_denied_options_is_denied(
+    rule: str, program: Program, wanted: set[tuple[str, str]]
+) -> None:
     """The library that programs read their options with says what the words mean."""
     rng = random.Random(int(os.environ.get("CRUX_FUZZ_SEED", "8")))
-    deny = rules("rm -rf")
+    allow, deny = rules(*PROGRAMS.split()), rules(rule)
     counts = {True: 0, False: 0}
-    for _ in range(int(os.environ.get("CRUX_FUZZ_LINES", "3000"))):
-        words = spelled(rng)
-        try:
-            options, _ = getopt.gnu_getopt(words, "rRfvdiI", NAMES)
-        except getopt.GetoptError:
+    for _ in range(int(os.environ.get("CRUX_FUZZ_LINES", "1500"))):
+        words = program.spelled(rng)
+        given = program.read(words)
+        if given is None:
             continue
-        given = {LETTERS.get(o[1:]) if len(o) == 2 else o[2:] for o, _ in options}
-        is_denied = {"recursive", "force"} <= given
-        verdict = judge_command(shlex.join(["rm", *words]), rules("rm"), deny).verdict
-        counts[is_denied] += 1
-        if is_denied:
+        verdict = judge_command(f"{program.command} {shlex.join(words)}", allow, deny).verdict
+        counts[wanted <= given] += 1
+        if wanted <= given:
             assert verdict is Verdict.DENY, words
-        elif "--" not in words:
+        elif program is RM and "--" not in words:
             assert verdict is Verdict.ALLOW, words
-    print(f"options by getopt: {counts[True]} denied, {counts[False]} not")
-    assert min(counts.values()) > 100
+    print(f"{rule}: {counts[True]} denied by getopt's reading, {counts[False]} not")
+    assert min(counts.values()) > 15
