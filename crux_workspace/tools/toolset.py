@@ -113,6 +113,10 @@ class Tool:
     labels: Mapping[str, str] = field(default_factory=dict)
     """How a client may show a call: ``icon``, ``running``, ``done``."""
     annotations: ToolAnnotations = ToolAnnotations()
+    base: Callable[[Mapping[str, Any]], Awaitable[str | None]] | None = field(
+        default=None, repr=False
+    )
+    """Names the version of what a call would work on, so that an approval of the call is for that version alone."""
 
     def __post_init__(self) -> None:
         for what, told in (("name", self.name), ("description", self.description), ("parameters", self.parameters)):  # fmt: skip

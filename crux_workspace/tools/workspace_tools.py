@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
@@ -23,6 +24,7 @@ Given: TypeAlias = Mapping[str, Any]
 Run: TypeAlias = Callable[[Given], Awaitable[ToolResult]]
 
 _LARGE = 1 << 18
+_WHOLE_TREES = ("rename_file", "copy_file")
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -77,7 +79,25 @@ class _Maker:
             schema_of(params),
             handler,
             annotations=entry.annotations,
+            base=functools.partial(self._base, entry.field),
         )
+
+    async def _base(self, field: str, arguments: Mapping[str, Any]) -> str | None:
+        """Name the versions of the files that a call names; of a directory that it changes, the state of the whole workspace."""
+        paths = [arguments.get(name) for name in ("path", "from", "to")]
+        found = [await self._version(field, path) for path in paths if isinstance(path, str)]
+        return "|".join(found) or None
+
+    async def _version(self, field: str, path: str) -> str:
+        try:
+            file = await self.ws.stat(path)
+            if file is not None:
+                return f"{file.id}:{file.version}:{file.updated_at}"
+            if field in _WHOLE_TREES and await self.ws.is_dir(path):
+                return f"tree:{(await self.ws.log(limit=1))[0].sequence}"
+        except (WorkspaceError, IndexError):
+            return "none"
+        return "none"
 
     # -- reading
 
