@@ -192,7 +192,7 @@ class ToolOptions:
     read_before_write: bool = False
     """Refuse to change a file that was not read by these tools at the version it is at."""
     max_result_bytes: int = 32_000
-    """Most bytes of content that one result shows; the rest is read on."""
+    """Most bytes of content, in the JSON form it is sent in, that one result shows; the rest is read on."""
     max_entries: int = 200
     """Most entries of one listing, and most matches of one search."""
     max_image_bytes: int = 3_500_000

@@ -636,6 +636,23 @@ async def test_a_huge_text_is_windowed(make_ws: Make) -> None:
     assert (len(content.content), content.size, content.truncated) == (32_000, 6_000_000, True)
 
 
+async def test_an_agent_reads_no_more_than_its_cap_whatever_a_source_says(make_ws: Make) -> None:
+    from crux_workspace.agent import FsContext, workspace_filesystem
+
+    ws = with_source(
+        make_ws,
+        stat=lambda path, _: F(path=path, size=5),
+        read=lambda path, _: T(path=path, content="x" * 2_000),
+        read_bytes=lambda *_: b"x" * 2_000,
+    )
+    files, ctx = workspace_filesystem(ws, "/s", max_file_bytes=1_000), FsContext("/s")
+    for call in (files.read_file("/s/a", ctx), files.read_binary_file("/s/a", ctx)):
+        with refused(ErrorCode.FILE_TOO_LARGE):
+            await call
+    assert len(await files.read_binary_file("/s/a", ctx, max_bytes=2_000)) == 2_000
+    assert len(await files.read_file("/s/a", ctx, max_bytes=2_000)) == 2_000
+
+
 async def test_the_answer_of_one_mount_does_not_reach_another(make_ws: Make) -> None:
     class Inner(Source):
         def read(self, path: str, options: Any) -> Any:
