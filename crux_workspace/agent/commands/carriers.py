@@ -244,6 +244,7 @@ def _git_each(words: Sequence[Word], subcommand: int, verb: str) -> Iterator[Car
 _MAKE_TOLD = re.compile(
     r"(?:SHELL|\.SHELLFLAGS|MAKE|MAKEFLAGS|GNUMAKEFLAGS|MAKEFILES)[:?+]*=(.*)", re.S
 )
+_USUAL_SHELL = re.compile(r"(?:(?:/usr)?(?:/local)?/bin/)?(?:sh|bash|dash|ksh|zsh)")
 _MAKE_SET = re.compile(r"[A-Za-z_]\w*[:?+]*=(.*)", re.S)
 _MAKE_SHELL = re.compile(r"\$[({]shell\s+(.*?)[)}]|!=\s*(.*)", re.S)
 
@@ -255,6 +256,8 @@ def told_by_make(words: Sequence[Word]) -> Iterator[Carried]:
             yield Carried(at, text=Word("", False, rule.raw), is_sure=False)
             yield from _shell_calls(at, rule)
         if told := _MAKE_TOLD.fullmatch(word.text):
+            if _USUAL_SHELL.fullmatch(told[1]):
+                continue
             yield Carried(at, text=Word(told[1], word.known, word.raw))
         elif assigned := _MAKE_SET.fullmatch(word.text):
             value = Word(assigned[1], word.known, word.raw)

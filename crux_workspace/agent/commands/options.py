@@ -335,11 +335,22 @@ def _names(name: str, spelling: Spelling) -> frozenset[str]:
 
 
 def _regular(program: str, words: Sequence[Word], spelling: Spelling) -> list[Word]:
-    """Return words with the habits of their program made regular: letters without a dash, names of signals."""
+    """Return words with the habits of their program made regular: letters without a dash, names of signals, forced refs of git."""
     found = list(words)
+    if program == "git" and any(word.text in ("push", "fetch") for word in found):
+        return _with_forced_refs(found)
     if spelling.is_bundled and found and found[0].known and found[0].text[:1].isalpha():
         found[:1] = literal([f"-{letter}" for letter in found[0].text])
     return _with_signals(found) if program in _SIGNALLING else found
+
+
+def _with_forced_refs(words: Sequence[Word]) -> list[Word]:
+    """Return words with ``--force`` before each ref that a plus sign forces."""
+    found: list[Word] = []
+    for word in words:
+        found += literal(["--force"]) if word.known and word.text.startswith("+") else []
+        found.append(word)
+    return found
 
 
 def _with_signals(words: Sequence[Word]) -> list[Word]:

@@ -33,7 +33,7 @@ INTERPRETERS = SHELLS | frozenset(
         "podman", "ssh", "npm", "npx", "yarn", "pnpm", "uv", "uvx", "pip", "cargo", "go", "java", "osascript", "sqlite3",
         "psql", "mysql", "mariadb", "julia", "rscript", "octave", "gnuplot", "guile", "racket", "ghc", "erl", "elixir", "expect", "lftp",
         "pwsh", "poetry", "pdm", "hatch", "pipenv", "pipx", "bundle", "nix", "nix-shell", "conda", "mamba", "kubectl", "bunx",
-        "docker-compose", "tmux", "screen", "xterm", "parallel",
+        "docker-compose", "tmux", "screen", "xterm", "parallel", "at", "batch", "crontab",
     }
 )  # fmt: skip
 """Whoever allows one of these allows whatever it is told to do; `lint` says so."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from crux_workspace.agent.files.contract import FsContext
 from crux_workspace.agent.files.descriptors import locate
@@ -132,7 +133,8 @@ def _existing(denied: RuleSet, key: str, root: str) -> list[str]:
     """Return the paths in a folder that rules of a key are about and that are there; the folder itself when all of it is."""
     if denied.path(key, root) is not None:
         return [root]
-    return sorted(rule for rule in denied[key] if covers(root, rule) and os.path.lexists(rule))
+    below = (rule for rule in denied[key] if covers(root, rule) and Path(rule).exists())
+    return sorted(rule for rule in below if os.path.realpath(rule) == rule)
 
 
 def _bash() -> str:

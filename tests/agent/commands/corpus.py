@@ -148,6 +148,7 @@ ALLOWED = [
     "printf x",
     "FOO=1 make",
     "FOO=1 make all",
+    "FOO=1 make SHELL=/bin/bash",
     "./build.sh",
     "./build.sh --fast",
     "python -m pytest",

@@ -28,6 +28,7 @@ DENIED = {
     "git push --force": [
         "git push -f", "git push origin main --force", "git push origin -f main", "git push -uf origin main", "git push -qf",
         "git push --forc origin", "git -C x push -f", "git --no-pager push origin main -f", "git push --force=true", "git push --tags -f",
+        "git push origin +main", "git -C x push origin main +HEAD:refs/heads/x",
     ],
     "git push -f": ["git push --force", "git push origin --force", "git push -fu origin x", "git push --fo"],
     "git clean -fdx": ["git clean -xfd", "git clean -f -d -x", "git clean -d --force -x", "git clean -xd -f .", "git clean -ffdx"],

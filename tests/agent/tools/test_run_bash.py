@@ -297,11 +297,18 @@ async def test_over_a_folder_the_sandbox_freezes_and_hides_what_rules_deny(tmp_p
     for name in ("frozen/a.md", "secret/key", "one.key", "open/a.md"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"{name}\n")
+    (folder / "link").symlink_to(tmp_path)
+    (folder / "gone").symlink_to("nowhere")
     policy = PermissionPolicy(
         allow={"bash": ["cat", "sh", "cp", "rm", "mv"]},
         deny={
-            "writeFile": [f"{folder}/frozen", f"{folder}/missing"],
-            "readFile": [f"{folder}/secret", f"{folder}/one.key"],
+            "writeFile": [f"{folder}/frozen", f"{folder}/missing", f"{folder}/link"],
+            "readFile": [
+                f"{folder}/secret",
+                f"{folder}/one.key",
+                f"{folder}/link",
+                f"{folder}/gone",
+            ],
         },
     )
     gate = PermissionGate(policy, mode="interactive")
