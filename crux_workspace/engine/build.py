@@ -462,9 +462,11 @@ class _Builder:
 
 
 def _due(ports: EnginePorts, tree: LiveTree) -> int | None:
-    """Return when content that is written now expires."""
+    """Return when content that is written now expires, counted as the commit's time is: never from before the last commit."""
     ttl = ports.retention.ttl_ms
-    return None if ttl is None else tree.now + ttl
+    if ttl is None:
+        return None
+    return max(tree.now, 0 if tree.meta is None else tree.meta.at) + ttl
 
 
 def new_head(

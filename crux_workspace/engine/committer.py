@@ -406,10 +406,11 @@ class _Attempts(Generic[_T]):
         raise _Finished(await self.call.recall(tree.reader, op, record.revision, record.at))
 
     def check_uploads(self, batch: Batch) -> None:
-        """Refuse uploads so old that the orphan sweep may be near them."""
+        """Refuse a first commit's uploads when they are so old that the orphan sweep may be near them; later ones are fenced."""
         uploaded = batch.oldest_upload_at
-        grace = self.ports.retention.asset_grace_ms
-        if uploaded is not None and grace and batch.now - uploaded > grace // 2:
+        if uploaded is None or batch.incarnation is not None:
+            return
+        if batch.now - uploaded > self.ports.unfenced_grace_ms // 2:
             raise PreconditionFailed("upload")
 
     async def look_for_landed(self, reader: Reader) -> None:

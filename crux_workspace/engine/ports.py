@@ -53,6 +53,14 @@ class EnginePorts:
     hub: Hub = field(init=False)
     """Told of each commit, so that watchers in this process hear of it at once."""
 
+    @property
+    def unfenced_grace_ms(self) -> int:
+        """How long uploads of a namespace stay that no commit can guard yet, whatever grace this process or another was given."""
+        return max(self.retention.asset_grace_ms, _UNFENCED_GRACE_MS)
+
     def __post_init__(self) -> None:
         self.reader = GuardedReader(PartitionReader(self.records, self.partition))
         self.hub = hub_of(self.records)
+
+
+_UNFENCED_GRACE_MS = 3_600_000

@@ -231,7 +231,9 @@ async def _sweep_orphans(space: Space, found: _Found, *, dry_run: bool) -> None:
     ports = space.ports
     if ports.assets is None:
         return
-    horizon = ports.clock() - ports.retention.asset_grace_ms
+    [meta] = await ports.reader.get_many([META_KEY], bodies=False)
+    grace = ports.unfenced_grace_ms if meta is None else ports.retention.asset_grace_ms
+    horizon = ports.clock() - grace
     orphans = await _orphans(space, ports.assets, horizon)
     found.assets += len(orphans)
     found.bytes += sum(orphan.size for orphan in orphans)
@@ -239,7 +241,6 @@ async def _sweep_orphans(space: Space, found: _Found, *, dry_run: bool) -> None:
         await _abort_stale_uploads(ports.assets, ports.retention.asset_grace_ms)
     if dry_run or not orphans:
         return
-    [meta] = await ports.reader.get_many([META_KEY], bodies=False)
     if meta is not None:
         await _move_horizon(space, horizon)
     swept = await _orphans(space, ports.assets, horizon)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ from crux_workspace.engine.keys import head_key, op_key
 from crux_workspace.engine.staged import StagedTree, conflict_of, transaction_conflict
 from crux_workspace.engine.staged_reads import StagedReads
 from crux_workspace.engine.tree import LiveTree, scan_range
-from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
+from crux_workspace.errors import ConflictError, ErrorCode, InvalidInputError, StateError
 from crux_workspace.events.log import (
     commit_changes,
     commit_name,
@@ -220,6 +220,7 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
             limit = staged.ports.limits.max_history_bytes
             meta = await _with_history_of_now(live, tree, limit)
             live.adopt(meta, tree.expect, tree.quiet)
+        _refuse_expired(live, tree, changes)
         return planned
 
     async def recall(_: Reader, op: Op, sequence: int, at: int) -> Applied:
@@ -237,7 +238,7 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
         return Applied(Replayed(done.sequence, done.commit, done.at), fresh=True)
 
     try:
-        return await staged.live.commit(
+        committing = staged.live.commit(
             staged.verb,
             tuple(delta.after.path for delta in changes.deltas if delta.after is not None),
             plan,
@@ -247,8 +248,19 @@ async def apply(staged: StagedSpace, idempotency_key: str | None) -> Applied | N
             recall=recall,
             abandon=staged.close,
         )
+        return await _as_of_a_transaction(committing)
     finally:
         await staged.drop([ref for ref in staged.tree.uploads if landed and ref not in used])
+
+
+async def _as_of_a_transaction(committing: Coroutine[Any, Any, Applied]) -> Applied:
+    """Let whoever repeats transactions know the committer's own refusals (a swept upload, too many refusals) too."""
+    try:
+        return await committing
+    except ConflictError as error:
+        if error.code is not ErrorCode.VERSION_CONFLICT:
+            raise
+        raise transaction_conflict([dict(error.details)]) from error
 
 
 async def _with_history_of_now(live: LiveTree, tree: StagedTree, limit: int | None) -> Meta | None:
@@ -271,6 +283,17 @@ def _frozen_assets(changes: Changeset) -> set[str]:
     return {
         ref for delta in changes.deltas for frozen in delta.frozen for ref in frozen.content.refs
     }
+
+
+def _refuse_expired(live: LiveTree, tree: StagedTree, changes: Changeset) -> None:
+    """A file whose time passed while the transaction was open is gone for everybody: it must not come back as if nothing was."""
+    conflicts = [
+        conflict_of(before.path, before, None)
+        for before in (delta.before for delta in changes.deltas if delta.after is not None)
+        if before is not None and before.is_expired(live.now) and not before.is_expired(tree.now)
+    ]
+    if conflicts:
+        raise transaction_conflict(conflicts)
 
 
 async def _refuse_changed(live: LiveTree, tree: StagedTree, changes: Changeset) -> None:
@@ -298,7 +321,8 @@ async def _refuse_changed(live: LiveTree, tree: StagedTree, changes: Changeset) 
         begun is None and not conflicts
     ):
         conflicts = conflicts or [conflict_of("/", None, None)]
-    conflicts += await _heard(live, tree)
+    named = {conflict["path"] for conflict in conflicts}
+    conflicts += [heard for heard in await _heard(live, tree) if heard["path"] not in named]
     if conflicts:
         raise transaction_conflict(conflicts)
 

@@ -12,6 +12,8 @@ import pytest
 
 from crux_workspace import (
     Mount,
+    Retention,
+    Transaction,
     Workspace,
     WorkspaceFile,
     local_runtime,
@@ -31,6 +33,7 @@ from crux_workspace.storage import (
     MemoryAssetStore,
     MemoryRecordStore,
     PutOptions,
+    Storage,
     StoredAsset,
     memory_storage,
 )
@@ -307,3 +310,103 @@ async def test_the_log_goes_on_behind_a_cursor_that_does_not_know_its_commit(ws:
     newest = (await ws.log(limit=1))[0]
     cursor = replace(parse_event_cursor(newest.cursor), commit=NO_MARK).encode()
     assert [entry.sequence for entry in await ws.log(cursor=cursor)] == [2, 1]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("grace", [0, 3_600_000])
+async def test_a_sweep_never_takes_the_bytes_of_a_commit_that_is_acknowledged(
+    make_ws: Callable[..., Workspace],
+    storage: Storage,
+    clock: FixedClock,
+    exists: bool,
+    grace: int,
+) -> None:
+    """Whatever grace the process that sweeps was given, and whether the namespace has a commit to fence with or not."""
+    storage = Storage(storage.records, MemoryAssetStore(clock=clock))
+    ws = make_ws(storage=storage, retention=Retention(asset_grace_ms=grace))
+    other = make_ws(storage=storage, retention=Retention(asset_grace_ms=0))
+    if exists:
+        await ws.write("/workspace/z", "z")
+    refused = None
+    try:
+        async with ws.transaction() as tx:
+            await tx.write("/workspace/a.bin", b"x")
+            clock.advance(10)
+            await other.gc(dry_run=False)
+    except ConflictError as error:
+        refused = error.code
+    if refused is None:
+        clock.advance(7_200_000)
+        await other.gc(dry_run=False)
+        assert await ws.read_bytes("/workspace/a.bin") == b"x"
+    else:
+        assert exists  # a namespace without a commit has nothing to sweep by yet
+        assert refused == "TRANSACTION_CONFLICT"
+        assert not await ws.exists("/workspace/a.bin")
+
+
+async def test_an_upload_may_take_as_long_as_it_likes(ws: Workspace, clock: FixedClock) -> None:
+    async def slow() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            yield b"x" * 100
+            clock.advance(7_200_000)
+
+    await ws.write("/workspace/z", "z")
+    assert (await ws.write("/workspace/a.bin", slow())).size == 300
+    assert len(await ws.read_bytes("/workspace/a.bin")) == 300
+
+
+async def test_a_transaction_whose_upload_was_swept_runs_again(
+    make_ws: Callable[..., Workspace], storage: Storage, clock: FixedClock
+) -> None:
+    storage = Storage(storage.records, MemoryAssetStore(clock=clock))
+    ws = make_ws(storage=storage, retention=Retention(asset_grace_ms=0))
+    await ws.write("/workspace/z", "z")
+    runs = 0
+
+    async def work(tx: Transaction) -> None:
+        nonlocal runs
+        runs += 1
+        clock.advance(10)
+        await tx.write("/workspace/a.bin", b"x")
+        if runs == 1:
+            clock.advance(10)
+            await ws.gc(dry_run=False)
+
+    await ws.transaction(work, max_attempts=3)
+    assert runs == 2
+    assert await ws.read_bytes("/workspace/a.bin") == b"x"
+
+
+async def test_time_to_live_counts_from_the_commits_own_time(
+    make_ws: Callable[..., Workspace], storage: Storage, clock: FixedClock
+) -> None:
+    ws = make_ws(storage=storage, retention=Retention(ttl_ms=3_600_000))
+    await ws.write("/workspace/a", "1")
+    clock.advance(-5_000_000)
+    late = await ws.write("/workspace/b", "2")
+    clock.advance(5_000_000)
+    assert late.updated_at == clock()
+    assert await ws.exists("/workspace/b")
+
+
+async def test_a_file_that_expired_while_a_transaction_was_open_does_not_come_back(
+    make_ws: Callable[..., Workspace], storage: Storage, clock: FixedClock
+) -> None:
+    ws = make_ws(storage=storage, retention=Retention(ttl_ms=1_000))
+    await ws.write("/workspace/a", "1")
+    with pytest.raises(ConflictError) as refused:
+        async with ws.transaction() as tx:
+            await tx.append("/workspace/a", "2")
+            clock.advance(2_000)
+    assert refused.value.code == "TRANSACTION_CONFLICT"
+    assert not await ws.exists("/workspace/a")
+
+
+async def test_a_conflict_names_each_path_once(ws: Workspace) -> None:
+    with pytest.raises(ConflictError) as refused:
+        async with ws.transaction() as tx:
+            assert not await tx.exists("/workspace/a")
+            await tx.write("/workspace/b", "b")
+            await ws.write("/workspace/a", "a")
+    assert [conflict["path"] for conflict in refused.value.details["conflicts"]] == ["/workspace/a"]
