@@ -162,6 +162,8 @@ class Program:
 
     def bases_of(self, scope: Scope) -> list[Scope]:
         """Return a class and its bases of this folder, nearest first."""
+        if not any(isinstance(each, ClassValue) for each in scope.bases):
+            return [scope]
         order: list[Scope] = []
         waiting = [scope]
         while waiting and len(order) < 50:
@@ -231,10 +233,15 @@ class Frame:
 
     def one_of(self, *branches: Environment) -> None:
         """Go on with what any of the branches leaves behind."""
-        names = {name for branch in branches for name in branch}
-        self.env = {
-            name: joined(*(branch[name] for branch in branches if name in branch)) for name in names
-        }
+        together = dict(branches[0])
+        for branch in branches[1:]:
+            for name, values in branch.items():
+                before = together.get(name)
+                if before is None:
+                    together[name] = values
+                elif before is not values:
+                    together[name] = joined(before, values)
+        self.env = together
 
 
 def _printable(file: str) -> str:

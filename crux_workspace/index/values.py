@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _MAX_TEXTS = 8
-_MAX_OTHERS = 64
+_MAX_OTHERS = 32
 _MAX_DEPTH = 3
 _MAX_PATTERN = 300
 
@@ -205,9 +205,14 @@ def one(value: Value) -> Values:
 
 def joined(*sets: Iterable[Value]) -> Values:
     """Return the union, bounded: too many texts, patterns that grow and nesting that deepens become unknown, and stay so."""
-    found: set[Value] = set()
-    for values in sets:
+    first = sets[0] if sets else EMPTY
+    if isinstance(first, frozenset) and all(each is first or not each for each in sets[1:]):
+        return first
+    found = set(first)
+    for values in sets[1:]:
         found.update(values)
+    if isinstance(first, frozenset) and len(found) == len(first):
+        return first
     if len(found) <= 1:
         return frozenset(found)
     texts = [each for each in found if isinstance(each, Const | Pattern)]

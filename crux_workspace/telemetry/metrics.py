@@ -17,12 +17,23 @@ CONFLICT_CODES = ("VERSION_CONFLICT", "TRANSACTION_CONFLICT", "MERGE_CONFLICT")
 """Error codes that count as a conflict."""
 
 
+DURATION_BOUNDS_MS = (
+    *(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000),
+)
+"""Buckets of the operation duration: the SDK's own begin at 5 ms, where most operations are long over."""
+LAG_BOUNDS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000)
+"""Buckets of the watch lag."""
+
+
 class _Instruments:
     __slots__ = ("bytes", "conflicts", "duration", "lag")
 
     def __init__(self, meter: Meter) -> None:
         self.duration: Histogram = meter.create_histogram(
-            "crux.workspace.operation.duration", "ms", "How long an operation took"
+            "crux.workspace.operation.duration",
+            "ms",
+            "How long an operation took",
+            explicit_bucket_boundaries_advisory=DURATION_BOUNDS_MS,
         )
         self.conflicts: Counter = meter.create_counter(
             "crux.workspace.conflicts", "{conflict}", "Operations refused by a conflict"
@@ -31,7 +42,10 @@ class _Instruments:
             "crux.workspace.bytes", "By", "Content that operations read or wrote"
         )
         self.lag: Histogram = meter.create_histogram(
-            "crux.workspace.watch.lag", "ms", "From a commit to the delivery of its event"
+            "crux.workspace.watch.lag",
+            "ms",
+            "From a commit to the delivery of its event",
+            explicit_bucket_boundaries_advisory=LAG_BOUNDS_MS,
         )
 
 
