@@ -51,20 +51,23 @@ class OperationRecorder:
         """Whether somebody listens to spans or metrics now."""
         return self._tracers.find() is not None or self.metrics.listening
 
-    def start(self, operation: str, *, current: bool = True) -> OperationSpan:
+    def start(
+        self, operation: str, *, current: bool = True, within: OperationSpan | None = None
+    ) -> OperationSpan:
         """Start an operation; never raises.
 
         Args:
             operation: The verb's span name from the verb table.
             current: Make the span the parent of what the task starts until the end. Pass False from an async generator: what it
                 attaches would leak to its consumer between two items.
+            within: The operation that it is a part of.
         """
         tracer = self._tracers.find()
         if tracer is None and not self.metrics.listening:
             return SILENT
         operation_span = OperationSpan(operation, self.metrics)
         if tracer is not None:
-            operation_span.enter(tracer, self._workspace_id, current=current)
+            operation_span.enter(tracer, self._workspace_id, current=current, within=within)
         return operation_span
 
     async def hash_path(self, path: str) -> PathHash | None:

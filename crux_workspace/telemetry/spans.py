@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import ErrorCode, WorkspaceError
@@ -17,6 +19,7 @@ from crux_workspace.telemetry.path_hash import PathHash
 from crux_workspace.telemetry.provenance import CALLER, calling_span
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
 __all__ = ["OPERATION_SPAN", "SILENT", "OperationSpan"]
@@ -31,13 +34,14 @@ class OperationSpan:
     the operation. None of them ever raises.
     """
 
-    __slots__ = ("_began", "_is_open", "_metrics", "_operation", "_span", "_token")
+    __slots__ = ("_began", "_caller", "_is_open", "_metrics", "_operation", "_span", "_token")
 
     def __init__(self, operation: str, metrics: WorkspaceMetrics) -> None:
         self._operation = operation
         self._metrics = metrics
         self._span: Span | None = None
         self._token: Any = None
+        self._caller: Any = None
         self._is_open = True
         self._began = time.perf_counter()
 
@@ -46,25 +50,69 @@ class OperationSpan:
         """The span itself, None when nobody listens to spans."""
         return self._span
 
-    def enter(self, tracer: Tracer, workspace_id: str, *, current: bool) -> None:
-        """Start the span and, with `current`, make it the parent of what this task starts from now on."""
+    @property
+    def is_open(self) -> bool:
+        """Whether the operation has not ended."""
+        return self._is_open
+
+    def enter(
+        self,
+        tracer: Tracer,
+        workspace_id: str,
+        *,
+        current: bool,
+        within: OperationSpan | None = None,
+    ) -> None:
+        """Start the span.
+
+        Args:
+            tracer: Makes it.
+            workspace_id: Id of the workspace.
+            current: Make it the parent of what this task starts from now on.
+            within: The operation that it is a part of: its parent, unless the caller has begun a span of its own meanwhile.
+        """
         try:
             from opentelemetry import context, trace
 
             around = context.get_current()
+            self._caller = calling_span(around)
+            parent = around
+            if within is not None and within._span is not None and within._caller is self._caller:
+                parent = trace.set_span_in_context(within._span, around)
             self._span = tracer.start_span(
                 OPERATION_SPAN,
-                context=around,
+                context=parent,
                 attributes=start_attributes(self._operation, workspace_id),
                 record_exception=False,
                 set_status_on_exception=False,
             )
             if current:
-                caller = (self._span, calling_span(around))
-                inside = context.set_value(CALLER, caller, around)
-                self._token = context.attach(trace.set_span_in_context(self._span, inside))
+                self._token = context.attach(self._inside())
         except Exception as error:
             note_failure("span start", error)
+
+    def _inside(self) -> Context:
+        from opentelemetry import context, trace
+
+        assert self._span is not None
+        inside = context.set_value(CALLER, (self._span, self._caller), context.get_current())
+        return trace.set_span_in_context(self._span, inside)
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Make a span that was not made current the parent of what this task starts inside; never raises by itself."""
+        token: Any = None
+        if self._span is not None:
+            try:
+                from opentelemetry import context
+
+                token = context.attach(self._inside())
+            except Exception as error:
+                note_failure("span context", error)
+        try:
+            yield
+        finally:
+            _detach(token)
 
     def finish(
         self,
@@ -125,14 +173,18 @@ class OperationSpan:
                 _close(self._span, outcome, is_error=status == "error")
 
     def _leave(self) -> None:
-        if self._token is None:
-            return
-        try:
-            from opentelemetry import context
+        _detach(self._token)
 
-            context.detach(self._token)
-        except Exception as error:
-            note_failure("span context", error)
+
+def _detach(token: Any) -> None:  # noqa: ANN401 - OpenTelemetry's
+    if token is None:
+        return
+    try:
+        from opentelemetry import context
+
+        context.detach(token)
+    except Exception as error:
+        note_failure("span context", error)
 
 
 def _close(span: Span, outcome: Attributes, *, is_error: bool) -> None:

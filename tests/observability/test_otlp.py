@@ -247,3 +247,60 @@ async def test_a_collector_that_is_gone_disturbs_nobody(exporting: Exporting) ->
     assert (await ws.append(PATH, "!")).version == 2
     assert await ws.read_text(PATH) == f"{CONTENT}!"
     await ws.aclose()
+
+
+async def test_a_transaction_is_one_span_with_its_calls_inside(exporting: Exporting) -> None:
+    ws = await opened(exporting)
+    tracer = exporting.tracers.get_tracer("the program")
+
+    async def sell(tx: Any) -> None:
+        await tx.append(PATH, "y")
+        if not interfered:
+            interfered.append(True)
+            await ws.append(PATH, "somebody else")
+
+    interfered: list[bool] = []
+    with tracer.start_as_current_span("request") as request:
+        async with ws.transaction() as tx:
+            await tx.write(PATH, "x")
+            with tracer.start_as_current_span("step") as step:
+                await tx.write("/workspace/b.md", "x")
+        await ws.transaction(sell, max_attempts=5)
+    await ws.aclose()
+    receiver = exporting.flush()
+    first, second = named(receiver.ours, "transaction")
+    outer = request.get_span_context().span_id.to_bytes(8, "big")
+    assert first.parent_span_id == second.parent_span_id == outer
+    one, other = named(receiver.ours, "write")
+    assert one.parent_span_id == first.span_id
+    assert other.parent_span_id == step.get_span_context().span_id.to_bytes(8, "big")
+    appends = named(receiver.ours, "append")
+    assert [span.parent_span_id for span in appends].count(second.span_id) == 2
+    markers = [span for span in receiver.ours if span.name == "workspace.version"]
+    assert {m.parent_span_id for m in markers} >= {first.span_id, second.span_id}
+    assert attributes(second) == {
+        "crux.workspace.operation": "transaction",
+        "crux.workspace.id": "shop",
+        "crux.workspace.status": "ok",
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(RuntimeError("x"), "cancelled"), (PathNotFoundError("x"), "error")]
+)
+async def test_a_transaction_that_is_given_up_says_so(
+    exporting: Exporting, error: Exception, status: str
+) -> None:
+    ws = await opened(exporting)
+
+    async def give_up(tx: Any) -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        await ws.transaction(give_up)
+    with pytest.raises(type(error)):
+        async with ws.transaction():
+            raise error
+    await ws.aclose()
+    spans = named(exporting.flush().ours, "transaction")
+    assert [attributes(span)["crux.workspace.status"] for span in spans] == [status, status]
