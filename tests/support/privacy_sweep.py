@@ -31,7 +31,6 @@ from crux_workspace.api.core import WorkspaceCore
 from crux_workspace.errors import ErrorCode
 from crux_workspace.model.verbs import VERBS
 from crux_workspace.telemetry import OperationRecorder, Telemetry, attributes
-from crux_workspace.telemetry.path_hash import is_path_hash
 from crux_workspace.telemetry.recorder import VERSION_SPAN
 from crux_workspace.telemetry.spans import OPERATION_SPAN
 
@@ -52,6 +51,7 @@ _PRIVATE_FIELDS = {
 }
 """Of what a workspace is given or gives back."""
 _STATUSES = {"ok", "error", "cancelled"}
+_HASH = re.compile(r"hash:[0-9a-f]{32}")
 _KIND = re.compile(r"[A-Za-z_]{1,40}")
 _SPANS = {OPERATION_SPAN, VERSION_SPAN}
 
@@ -149,7 +149,8 @@ class Sweep:
             yield Leak(where, f"is not documented; it is {value!r}")
         elif not allowed(self, value):
             yield Leak(where, f"may not be {value!r}")
-        if isinstance(value, str) and value not in self.ids and value not in _VOCABULARY:
+        exempt = name == attributes.PATH_HASH or value in self.ids or value in _VOCABULARY
+        if isinstance(value, str) and not exempt:
             yield from self._secret(where, value)
 
     def _logs(self) -> Iterator[Leak]:
@@ -275,7 +276,7 @@ def _whole(_: Sweep, value: object) -> bool:
 _ALLOWED: dict[str, Callable[[Sweep, object], bool]] = {
     attributes.OPERATION: lambda _, value: value in VERBS or value in _VERSION_OPERATIONS,
     attributes.WORKSPACE_ID: lambda sweep, value: value in sweep.ids,
-    attributes.PATH_HASH: lambda _, value: is_path_hash(value),
+    attributes.PATH_HASH: lambda _, value: bool(_HASH.fullmatch(str(value))),
     attributes.RESULT_KIND: lambda _, value: bool(_KIND.fullmatch(str(value))),
     attributes.SIZE: _whole,
     attributes.VERSION: _whole,
