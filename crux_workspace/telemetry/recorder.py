@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from crux_workspace.telemetry.attributes import version_attributes
+from crux_workspace.telemetry.attributes import Attributes, start_attributes, version_attributes
 from crux_workspace.telemetry.guard import note_failure
 from crux_workspace.telemetry.listening import TracerSource
 from crux_workspace.telemetry.metrics import WorkspaceMetrics
@@ -25,7 +25,7 @@ class OperationRecorder:
     that is set later is noticed by the next operation.
     """
 
-    __slots__ = ("_hasher", "_tracers", "_workspace_id", "metrics")
+    __slots__ = ("_hasher", "_started", "_tracers", "_workspace_id", "metrics")
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class OperationRecorder:
             load_key: Loads the key of the path hashes, used when the settings have none; without both there are no hashes.
         """
         self._workspace_id = workspace_id
+        self._started: dict[str, Attributes] = {}
         self._tracers = TracerSource(telemetry.tracer_provider)
         self._hasher = PathHasher(telemetry.path_hash_key, load_key)
         self.metrics = WorkspaceMetrics(telemetry.meter_provider)
@@ -67,8 +68,18 @@ class OperationRecorder:
             return SILENT
         operation_span = OperationSpan(operation, self.metrics)
         if tracer is not None:
-            operation_span.enter(tracer, self._workspace_id, current=current, within=within)
+            begins = self._begins(operation)
+            operation_span.enter(tracer, begins, current=current, within=within)
         return operation_span
+
+    def _begins(self, operation: str) -> Attributes:
+        """Return what an operation of this workspace starts with, made once for each verb."""
+        if type(operation) is not str:
+            return start_attributes(operation, self._workspace_id)
+        found = self._started.get(operation)
+        if found is None:
+            found = self._started[operation] = start_attributes(operation, self._workspace_id)
+        return found
 
     async def hash_path(self, path: str) -> PathHash | None:
         """Return the keyed hash of a normalised path; None when nobody listens to spans or the key cannot be had."""

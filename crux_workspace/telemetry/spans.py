@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import ErrorCode, WorkspaceError
-from crux_workspace.telemetry.attributes import (
-    Attributes,
-    outcome_attributes,
-    start_attributes,
-)
+from crux_workspace.telemetry.attributes import Attributes, outcome_attributes
 from crux_workspace.telemetry.guard import note_failure
 from crux_workspace.telemetry.metrics import CONFLICT_CODES, WorkspaceMetrics
 from crux_workspace.telemetry.path_hash import PathHash
@@ -25,6 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["OPERATION_SPAN", "SILENT", "OperationSpan"]
 
 OPERATION_SPAN = "workspace.operation"
+
+
+@cache
+def _api() -> tuple[Any, Any]:
+    """Return the API's `context` and `trace`; looked up once, an import statement takes a microsecond each time."""
+    from opentelemetry import context, trace
+
+    return context, trace
 
 
 class OperationSpan:
@@ -58,7 +63,7 @@ class OperationSpan:
     def enter(
         self,
         tracer: Tracer,
-        workspace_id: str,
+        begins: Attributes,
         *,
         current: bool,
         within: OperationSpan | None = None,
@@ -67,13 +72,12 @@ class OperationSpan:
 
         Args:
             tracer: Makes it.
-            workspace_id: Id of the workspace.
+            begins: Its first attributes.
             current: Make it the parent of what this task starts from now on.
             within: The operation that it is a part of: its parent, unless the caller has begun a span of its own meanwhile.
         """
         try:
-            from opentelemetry import context, trace
-
+            context, trace = _api()
             around = context.get_current()
             self._caller = calling_span(around)
             parent = around
@@ -82,7 +86,7 @@ class OperationSpan:
             self._span = tracer.start_span(
                 OPERATION_SPAN,
                 context=parent,
-                attributes=start_attributes(self._operation, workspace_id),
+                attributes=begins,
                 record_exception=False,
                 set_status_on_exception=False,
             )
@@ -92,11 +96,11 @@ class OperationSpan:
             note_failure("span start", error)
 
     def _inside(self) -> Context:
-        from opentelemetry import context, trace
-
+        context, trace = _api()
         assert self._span is not None
         inside = context.set_value(CALLER, (self._span, self._caller), context.get_current())
-        return trace.set_span_in_context(self._span, inside)
+        made: Context = trace.set_span_in_context(self._span, inside)
+        return made
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -104,9 +108,7 @@ class OperationSpan:
         token: Any = None
         if self._span is not None:
             try:
-                from opentelemetry import context
-
-                token = context.attach(self._inside())
+                token = _api()[0].attach(self._inside())
             except Exception as error:
                 note_failure("span context", error)
         try:
@@ -180,9 +182,7 @@ def _detach(token: Any) -> None:  # noqa: ANN401 - OpenTelemetry's
     if token is None:
         return
     try:
-        from opentelemetry import context
-
-        context.detach(token)
+        _api()[0].detach(token)
     except Exception as error:
         note_failure("span context", error)
 

@@ -82,12 +82,12 @@ def _planted_hash(patch: pytest.MonkeyPatch) -> None:
 
 def _planted_attribute(patch: pytest.MonkeyPatch) -> None:
     """An attribute that nobody has documented, even with a harmless value."""
-    start = spans.start_attributes
+    start = recorder.start_attributes
 
     def more(operation: str, workspace_id: str) -> attributes.Attributes:
         return {**start(operation, workspace_id), "crux.workspace.host": 7}
 
-    patch.setattr(spans, "start_attributes", more)
+    patch.setattr(recorder, "start_attributes", more)
 
 
 def _planted_label(patch: pytest.MonkeyPatch) -> None:
