@@ -63,6 +63,11 @@ class WorkspaceMetrics:
         self._splits: dict[tuple[str, str | None, str | None], Attributes] = {}
 
     @property
+    def source(self) -> MeterSource:
+        """Finds who listens."""
+        return self._source
+
+    @property
     def listening(self) -> bool:
         """Whether somebody listens to metrics now."""
         return self._source.find() is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from types import ModuleType
 
 from crux_workspace.telemetry.attributes import Attributes, start_attributes, version_attributes
 from crux_workspace.telemetry.guard import note_failure
@@ -25,7 +26,7 @@ class OperationRecorder:
     that is set later is noticed by the next operation.
     """
 
-    __slots__ = ("_hasher", "_started", "_tracers", "_workspace_id", "metrics")
+    __slots__ = ("_hasher", "_quiet", "_started", "_tracers", "_workspace_id", "metrics")
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class OperationRecorder:
         """
         self._workspace_id = workspace_id
         self._started: dict[str, Attributes] = {}
+        self._quiet: tuple[tuple[ModuleType, str], tuple[ModuleType, str]] | None = None
         self._tracers = TracerSource(telemetry.tracer_provider)
         self._hasher = PathHasher(telemetry.path_hash_key, load_key)
         self.metrics = WorkspaceMetrics(telemetry.meter_provider)
@@ -50,7 +52,20 @@ class OperationRecorder:
     @property
     def listening(self) -> bool:
         """Whether somebody listens to spans or metrics now."""
-        return self._tracers.find() is not None or self.metrics.listening
+        quiet = self._quiet
+        if (
+            quiet is not None
+        ):  # a glance at both variables instead of two questions: this is asked twice a write
+            (traces, tracer), (measures, meter) = quiet
+            if getattr(traces, tracer, self) is None and getattr(measures, meter, self) is None:
+                return False
+            self._quiet = None
+        if self._tracers.find() is not None or self.metrics.listening:
+            return True
+        homes = self._tracers.silent_home, self.metrics.source.silent_home
+        if homes[0] is not None and homes[1] is not None:
+            self._quiet = homes[0], homes[1]
+        return False
 
     def start(
         self, operation: str, *, current: bool = True, within: OperationSpan | None = None

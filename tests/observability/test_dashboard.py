@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
-from prometheus_client import REGISTRY
-from prometheus_client.openmetrics.exposition import generate_latest
+from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from crux_workspace import Telemetry, open_workspace
@@ -36,7 +35,7 @@ async def exported() -> dict[str, set[str]]:
     finally:
         meters.shutdown()
     found: dict[str, set[str]] = {}
-    for family in text_string_to_metric_families(scraped.replace("# EOF", "")):
+    for family in text_string_to_metric_families(scraped):
         for sample in family.samples:
             if sample.name.startswith("crux_workspace_"):
                 found.setdefault(sample.name, set()).update(sample.labels)

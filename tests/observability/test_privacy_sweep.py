@@ -82,7 +82,7 @@ def _planted_hash(patch: pytest.MonkeyPatch) -> None:
 
 def _planted_attribute(patch: pytest.MonkeyPatch) -> None:
     """An attribute that nobody has documented, even with a harmless value."""
-    start = recorder.start_attributes
+    start = attributes.start_attributes
 
     def more(operation: str, workspace_id: str) -> attributes.Attributes:
         return {**start(operation, workspace_id), "crux.workspace.host": 7}
@@ -92,7 +92,7 @@ def _planted_attribute(patch: pytest.MonkeyPatch) -> None:
 
 def _planted_label(patch: pytest.MonkeyPatch) -> None:
     """A metric that is split by what is private."""
-    split = metrics.measure_attributes
+    split = attributes.measure_attributes
 
     def more(operation: str, *given: Any) -> attributes.Attributes:
         return {**split(operation, *given), "crux.workspace.status": "hushed namespace"}
