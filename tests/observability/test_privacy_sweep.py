@@ -29,10 +29,8 @@ SAMPLE = (
     "tests/transactions/test_net_changes.py",
     "tests/transactions/test_ending.py",
     "tests/mounts/test_delegation.py",
-    "tests/mounts/test_hostile.py",
     "tests/tools/test_tools.py",
     "tests/scenarios/test_artifacts.py",
-    "tests/watch/test_delivery.py",
 )
 
 
@@ -186,7 +184,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=55,
+        timeout=170,
     )
 
 
@@ -207,6 +205,7 @@ def test_a_test_that_leaks_fails_under_the_plugin(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.timeout(180)
 def test_a_broad_sample_of_the_suite_exports_nothing_private() -> None:
     ran = run("-k", "not postgres and not sqlite", *SAMPLE)
     assert ran.returncode == 0, ran.stdout[-3_000:] + ran.stderr
