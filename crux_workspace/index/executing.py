@@ -66,10 +66,14 @@ def _enter(frame: Frame, given: ast.arguments) -> None:
     every += [each for each in (given.vararg, given.kwarg) if each is not None]
     for parameter in every:
         values = scope.slots.get(parameter.arg)
-        values = completed(values, annotated(around, parameter.annotation))
         if not any(isinstance(each, Handle | Instance) for each in values):
             values = joined(values, _fixture(frame, parameter.arg))
-        frame.env[parameter.arg] = values or (one(UNKNOWN) if frame.program.is_open else EMPTY)
+        values = completed(values, annotated(around, parameter.annotation))
+        values = values or (one(UNKNOWN) if frame.program.is_open else EMPTY)
+        frame.env[parameter.arg] = values
+        found = frozenset(each for each in values if isinstance(each, Handle | Instance))
+        if found:  # for the functions inside
+            scope.slots.join(parameter.arg, found)
     own = scope.parent
     names = parameters(scope)
     is_method = own is not None and own.is_class and names and "staticmethod" not in scope.marks
