@@ -29,6 +29,7 @@ from crux_workspace.index.values import (
     FunctionValue,
     Handle,
     Instance,
+    Value,
     Values,
     items,
     joined,
@@ -66,7 +67,7 @@ def _enter(frame: Frame, given: ast.arguments) -> None:
     every += [each for each in (given.vararg, given.kwarg) if each is not None]
     for parameter in every:
         values = scope.slots.get(parameter.arg)
-        if not any(isinstance(each, Handle | Instance) for each in values):
+        if not any(_is_definite(each) for each in values):
             values = joined(values, _fixture(frame, parameter.arg))
         values = completed(values, annotated(around, parameter.annotation))
         values = values or (one(UNKNOWN) if frame.program.is_open else EMPTY)
@@ -80,6 +81,13 @@ def _enter(frame: Frame, given: ast.arguments) -> None:
     if is_method and own is not None:
         made = ClassValue if "classmethod" in scope.marks else Instance
         frame.env[names[0]] = joined(frame.env[names[0]], one(made(own.number)))
+
+
+def _is_definite(value: Value) -> bool:
+    """Tell what is known from what only an annotation says."""
+    if isinstance(value, Handle):
+        return value.definition is not None
+    return isinstance(value, Instance)
 
 
 def _fixture(frame: Frame, name: str) -> Values:
