@@ -91,6 +91,10 @@ tests: $(DEV_STAMP) ## all tests, the engine's with coverage; a skip without a s
 coverage: $(DEV_STAMP) ## judge the branch coverage that `make tests` measured
 	@$(BIN)/coverage report --include='$(COVERED)' --skip-covered --fail-under=$(COVERAGE_GATE)
 
+.PHONY: privacy
+privacy: $(DEV_STAMP) ## play much of the suite under an exporter that fails on anything private (FOLDERS=...)
+	@$(BIN)/python -m pytest -q -n 0 -p tests.support.privacy_sweep $(or $(FOLDERS),tests/contract tests/mounts tests/scenarios tests/tools tests/transactions tests/watch)
+
 .PHONY: snapshot
 snapshot: $(DEV_STAMP) ## rewrite the snapshot of the public API; review its diff
 	@$(BIN)/python -m tests.architecture.public_surface

@@ -27,6 +27,7 @@ from benchmarks.postgres import measure_postgres
 from benchmarks.redis_rows import measure_redis
 from benchmarks.rows import ABSOLUTE, GROWTH, PAIRED
 from benchmarks.slices import filled, paired, url_of
+from benchmarks.telemetry import measure_telemetry
 from crux_workspace import __version__
 
 RESULTS = Path(__file__).with_name("results")
@@ -67,6 +68,7 @@ async def measure(pairs: int, scale: Scale) -> list[dict[str, object]]:
             found.append({"row": absolute.name, "at_most_ms": absolute.at_most_ms, "ms": ms})
         found += await measure_growth(folder, small, big, pairs, scale)
     found += await measure_redis(pairs)
+    found += await measure_telemetry(pairs)
     return found
 
 

@@ -13,6 +13,7 @@ from crux_workspace.agent.permissions.decisions import Decision, Interrupt
 from crux_workspace.agent.permissions.envelope import bad_envelope
 from crux_workspace.agent.permissions.gate import PermissionGate
 from crux_workspace.errors import ErrorCode, InvalidInputError, UnsupportedError, WorkspaceError
+from crux_workspace.model.failures import where_it_failed
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -282,8 +283,8 @@ def server_sent(events: AsyncIterator[Any]) -> Response:
             yield event_lines(
                 ("error", {"code": error.code.value.lower(), "message": error.message})
             )
-        except Exception:
-            _log.exception("a run failed")
+        except Exception as error:
+            _log.error("a run failed: %s", where_it_failed(error))
             yield event_lines(("error", {"code": "internal", "message": "The run failed."}))
 
     return StreamingResponse(

@@ -82,7 +82,18 @@ class Workspace(VersionMethods, WatchMethods, PromptMethods):
         return self._core.closed
 
     def describe(self) -> dict[str, object]:
-        """Return what the workspace is, as plain data: mounts, asset posture, retention, limits. No I/O."""
+        """Return what the workspace is, as plain data that JSON can hold: no I/O, no credentials, no name of a namespace.
+
+        Returns:
+            ``id``; ``namespace`` (``fixed``, ``computed`` or ``none``: how calls that name none find theirs); ``mounts`` (path, access,
+            description, kind of source); ``tools`` (names of the generated tools); ``records`` (kind of store and its declared
+            capabilities); ``assets`` (kind of store, ``inline_text_below_bytes``, ``accepts_binary``); ``retention`` (``ttl_ms``,
+            ``log_ms``, ``asset_grace_ms``); ``limits``; ``versioning``. Of a view it is that of its workspace.
+
+        Example:
+            >>> ws.describe()["retention"]["ttl_ms"] is None
+            True
+        """
         return describe(self._core)
 
     # -- views

@@ -23,12 +23,14 @@ _T = TypeVar("_T")
 class Runner:
     """Runs the verbs of one view: a namespace it may be bound to, and an actor it may act as."""
 
-    __slots__ = ("actor", "bound", "core")
+    __slots__ = ("actor", "bound", "core", "within")
 
     def __init__(self, core: WorkspaceCore, bound: str | None, actor: str | None) -> None:
         self.core = core
         self.bound = bound
         self.actor = actor
+        self.within: OperationSpan | None = None
+        """The operation that all calls are parts of."""
 
     async def run(
         self,
@@ -63,10 +65,27 @@ class Runner:
         """Carry out a part of a public operation that found its namespace itself, as that operation."""
         return await self._watched(verb, path, work)
 
+    def open(self, verb: str) -> OperationSpan:
+        """Start an operation that takes several calls; whoever opens it ends it."""
+        return self.core.recorder.start(VERBS[verb].span, current=False)
+
+    async def run_in(
+        self, span: OperationSpan, namespace: str | None, call: Callable[[Space], Awaitable[_T]]
+    ) -> _T:
+        """Carry out one of the calls of an operation on the namespace it names."""
+        with span.active():
+            return await _translated(lambda: self._called(namespace, call))
+
+    async def finish_in(self, span: OperationSpan, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Carry out the last call of an operation, which found its namespace before."""
+        self.core.enter()
+        with span.active():
+            return await _translated(work)
+
     async def _watched(self, verb: str, path: object, work: Callable[[], Awaitable[_T]]) -> _T:
         if not self.core.recorder.listening:
             return await _translated(work)
-        span = self.core.recorder.start(VERBS[verb].span)
+        span = self.core.recorder.start(VERBS[verb].span, within=self.within)
         hashed = None
         try:
             hashed = await self._hash(path)
@@ -85,7 +104,7 @@ class Runner:
         call: Callable[[Space], AsyncGenerator[_T, None]],
     ) -> AsyncGenerator[_T, None]:
         """Carry out one call that yields; its span ends with the iteration, and whoever leaves it early closes it whole."""
-        span = self.core.recorder.start(VERBS[verb].span, current=False)
+        span = self.core.recorder.start(VERBS[verb].span, current=False, within=self.within)
         hashed = None
         size = 0
         try:
@@ -147,7 +166,9 @@ def _finish(span: OperationSpan, verb: str, result: object, hashed: PathHash | N
     if isinstance(result, bytes):
         size = len(result)
     kind = getattr(result, "kind", None)
-    if not isinstance(kind, str) or verb in ("finalize",):
-        kind = "artifact" if verb == "finalize" else type(result).__name__
+    if verb == "finalize":
+        kind = "artifact"
+    elif not isinstance(kind, str):
+        kind = None if result is None else type(result).__name__
     transfer = VERBS[verb].moves_bytes
     span.finish(kind=kind, size=size, path_hash=hashed, is_transfer=transfer)

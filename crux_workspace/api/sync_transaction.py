@@ -86,6 +86,15 @@ class SyncTransactionRequest(Blocking):
 
     def run(self, callback: Callable[[SyncTransaction], _T]) -> _T | Replayed:
         """Run a callback on the caller's own thread, again on a conflict, as the awaited form does."""
+        try:
+            result = self._tried(callback)
+        except BaseException as error:
+            self._target.close(error)
+            raise
+        self._target.close(None)
+        return result
+
+    def _tried(self, callback: Callable[[SyncTransaction], _T]) -> _T | Replayed:
         attempt = 0
         while True:
             attempt += 1

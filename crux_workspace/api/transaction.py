@@ -18,6 +18,7 @@ from crux_workspace.errors import (
     ErrorCode,
     InvalidInputError,
     StateError,
+    WorkspaceError,
 )
 from crux_workspace.model.files import WorkspaceEntry
 from crux_workspace.model.labels import check_label
@@ -27,6 +28,7 @@ from crux_workspace.operations import transacting
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import IfVersion, Options, Space
 from crux_workspace.operations.transacting import StagedSpace
+from crux_workspace.telemetry import OperationSpan
 
 __all__ = ["Transaction", "TransactionRequest"]
 
@@ -39,9 +41,10 @@ class _StagedRunner(Runner):
 
     __slots__ = ("staged",)
 
-    def __init__(self, live: Runner, staged: StagedSpace) -> None:
+    def __init__(self, live: Runner, staged: StagedSpace, within: OperationSpan) -> None:
         super().__init__(live.core, live.bound, live.actor)
         self.staged = staged
+        self.within = within
 
     def _space(self, namespace: str | None) -> Space:
         self.core.enter()
@@ -203,17 +206,35 @@ class TransactionRequest(Generic[_T]):
         self._key = idempotency_key
         self._namespace = namespace
         self._tx: Transaction | None = None
+        self._span: OperationSpan | None = None
 
     async def begin(self) -> Transaction | Replayed:
-        """Begin, or answer a known key."""
+        """Begin, or answer a known key; whoever begins says by `close` when it is over."""
+        return await self._begin(self._key)
+
+    async def _begin(self, key: str | None) -> Transaction | Replayed:
+        if self._span is None:
+            self._span = self._runner.open("transaction")
 
         async def call(space: Space) -> StagedSpace | Replayed:
-            return await transacting.begin(space, self._key)
+            return await transacting.begin(space, key)
 
-        begun = await self._runner.run("transaction", None, self._namespace, call)
+        begun = await self._runner.run_in(self._span, self._namespace, call)
         if isinstance(begun, Replayed):
             return begun
-        return Transaction(_StagedRunner(self._runner, begun))
+        return Transaction(_StagedRunner(self._runner, begun, self._span))
+
+    def close(self, error: BaseException | None) -> None:
+        """Say that it is over, all attempts included: done, failed, or given up for a reason of the caller's own."""
+        span, self._span = self._span, None
+        if span is None:
+            return
+        if error is None:
+            span.finish(is_transfer=False)
+        elif isinstance(error, WorkspaceError):
+            span.abort(error)
+        else:
+            span.cancel()
 
     async def __aenter__(self) -> Transaction:
         if self._callback is not None:
@@ -223,14 +244,16 @@ class TransactionRequest(Generic[_T]):
                 "The transaction was entered before; begin another one.",
                 code=ErrorCode.TRANSACTION_CLOSED,
             )
-        begun = await self.begin()
-        if isinstance(begun, Replayed):
-            fresh = await TransactionRequest[_T](
-                self._runner, None, 1, None, self._namespace
-            ).begin()
-            assert isinstance(fresh, Transaction)
-            fresh.replayed = begun
-            begun = fresh
+        try:
+            begun = await self.begin()
+            if isinstance(begun, Replayed):
+                fresh = await self._begin(None)
+                assert isinstance(fresh, Transaction)
+                fresh.replayed = begun
+                begun = fresh
+        except BaseException as error:
+            self.close(error)
+            raise
         self._tx = begun
         return begun
 
@@ -241,7 +264,12 @@ class TransactionRequest(Generic[_T]):
         trace: TracebackType | None,
     ) -> None:
         assert self._tx is not None
-        await self.end(self._tx, failed=error is not None)
+        try:
+            await self.end(self._tx, failed=error is not None)
+        except BaseException as failure:
+            self.close(failure)
+            raise
+        self.close(error)
 
     async def end(self, tx: Transaction, *, failed: bool) -> None:
         """Commit, or when something failed or the key was known, drop what was staged."""
@@ -249,6 +277,7 @@ class TransactionRequest(Generic[_T]):
             await tx._rollback()
             return
 
+        assert self._span is not None
         handed_over = False
 
         async def call() -> None:
@@ -257,7 +286,7 @@ class TransactionRequest(Generic[_T]):
             await tx._commit(self._key)
 
         try:
-            await self._runner.run_unbound("transaction", call)
+            await self._runner.finish_in(self._span, call)
         finally:
             if not handed_over:
                 await tx._rollback()
@@ -270,9 +299,18 @@ class TransactionRequest(Generic[_T]):
             raise InvalidInputError(
                 "Enter the transaction with 'async with', or give it a callback."
             )
+        try:
+            result = await self._tried(self._callback)
+        except BaseException as error:
+            self.close(error)
+            raise
+        self.close(None)
+        return result
+
+    async def _tried(self, callback: Callable[[Transaction], _T | Awaitable[_T]]) -> _T | Replayed:
         for attempt in range(1, self._max_attempts + 1):
             try:
-                return await self._attempt(self._callback)
+                return await self._attempt(callback)
             except ConflictError as conflict:
                 await self.pause(conflict, attempt)
         raise AssertionError("unreachable")

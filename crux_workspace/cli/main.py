@@ -25,6 +25,7 @@ from crux_workspace.cli.commands import (  # noqa: F401
     exporting,
     keeping,
     certifying,
+    indexing,
     serving,
     permitting,
 )

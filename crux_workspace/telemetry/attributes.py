@@ -40,6 +40,8 @@ _INT64_MAX = (1 << 63) - 1
 
 def _word(value: object) -> str | None:
     """Return a text as plain str that UTF-8 can carry; None for everything else."""
+    if type(value) is str and value.isascii():
+        return value
     if not isinstance(value, str):
         return None
     plain = str.__str__(value)
@@ -87,13 +89,17 @@ def outcome_attributes(
     error_code: str | None = None,
 ) -> Attributes:
     """What is known when an operation has ended."""
-    return _present(
-        path_hash=_hashed(path_hash),
-        result_kind=_word(kind),
-        size=whole(size),
-        status=_word(status),
-        error_code=_word(error_code),
-    )
+    made: Attributes = {}
+    for name, value in (
+        (PATH_HASH, _hashed(path_hash)),
+        (RESULT_KIND, _word(kind)),
+        (SIZE, whole(size)),
+        (STATUS, _word(status)),
+        (ERROR_CODE, _word(error_code)),
+    ):
+        if value is not None:
+            made[name] = value
+    return made
 
 
 def version_attributes(path_hash: PathHash | None, version: int, operation: str) -> Attributes:

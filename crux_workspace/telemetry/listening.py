@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
+from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from crux_workspace.telemetry.guard import note_failure
@@ -81,6 +82,14 @@ class _Source(Generic[P, T]):
             note_failure(self._getter, error)
             self._is_off = True
         return self._found
+
+    @property
+    def silent_home(self) -> tuple[ModuleType, str] | None:
+        """Where the global provider will appear when there is none yet and it was asked for before; None in every other case."""
+        home = sys.modules.get(self._home)
+        if self._given is not None or not self._asked or home is None:
+            return None
+        return (home, self._variable) if getattr(home, self._variable, _UNKNOWN) is None else None
 
     def _global_provider(self) -> P | None:
         getter = getattr(sys.modules.get(self._module), self._getter, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crux_workspace.telemetry.attributes import measure_attributes, whole
+from crux_workspace.telemetry.attributes import Attributes, measure_attributes, whole
 from crux_workspace.telemetry.guard import note_failure
 from crux_workspace.telemetry.listening import MeterSource
 
@@ -17,12 +17,26 @@ CONFLICT_CODES = ("VERSION_CONFLICT", "TRANSACTION_CONFLICT", "MERGE_CONFLICT")
 """Error codes that count as a conflict."""
 
 
+DURATION_BOUNDS_MS = (
+    *(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000),
+)
+"""Buckets of the operation duration: the SDK's own begin at 5 ms, where most operations are long over."""
+LAG_BOUNDS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000)
+"""Buckets of the watch lag."""
+
+
+_MOST_SPLITS = 4_096
+
+
 class _Instruments:
     __slots__ = ("bytes", "conflicts", "duration", "lag")
 
     def __init__(self, meter: Meter) -> None:
         self.duration: Histogram = meter.create_histogram(
-            "crux.workspace.operation.duration", "ms", "How long an operation took"
+            "crux.workspace.operation.duration",
+            "ms",
+            "How long an operation took",
+            explicit_bucket_boundaries_advisory=DURATION_BOUNDS_MS,
         )
         self.conflicts: Counter = meter.create_counter(
             "crux.workspace.conflicts", "{conflict}", "Operations refused by a conflict"
@@ -31,18 +45,27 @@ class _Instruments:
             "crux.workspace.bytes", "By", "Content that operations read or wrote"
         )
         self.lag: Histogram = meter.create_histogram(
-            "crux.workspace.watch.lag", "ms", "From a commit to the delivery of its event"
+            "crux.workspace.watch.lag",
+            "ms",
+            "From a commit to the delivery of its event",
+            explicit_bucket_boundaries_advisory=LAG_BOUNDS_MS,
         )
 
 
 class WorkspaceMetrics:
     """Measurements of one workspace; every call does nothing while nobody listens, and none ever raises."""
 
-    __slots__ = ("_instruments", "_source")
+    __slots__ = ("_instruments", "_source", "_splits")
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
         self._source = MeterSource(meter_provider)
         self._instruments: _Instruments | None = None
+        self._splits: dict[tuple[str, str | None, str | None], Attributes] = {}
+
+    @property
+    def source(self) -> MeterSource:
+        """Finds who listens."""
+        return self._source
 
     @property
     def listening(self) -> bool:
@@ -55,7 +78,7 @@ class WorkspaceMetrics:
         """Record how long an operation took."""
         if (instruments := self._found()) is not None:
             try:
-                split = measure_attributes(operation, status, error_code)
+                split = self._split(operation, status, error_code)
                 instruments.duration.record(duration_ms, split)
             except Exception as error:
                 note_failure("duration metric", error)
@@ -64,7 +87,7 @@ class WorkspaceMetrics:
         """Count one operation that a conflict refused."""
         if (instruments := self._found()) is not None:
             try:
-                instruments.conflicts.add(1, measure_attributes(operation))
+                instruments.conflicts.add(1, self._split(operation))
             except Exception as error:
                 note_failure("conflict metric", error)
 
@@ -72,7 +95,7 @@ class WorkspaceMetrics:
         """Count content that an operation read or wrote."""
         if (instruments := self._found()) is not None and (amount := whole(size)):
             try:
-                instruments.bytes.add(amount, measure_attributes(operation))
+                instruments.bytes.add(amount, self._split(operation))
             except Exception as error:
                 note_failure("bytes metric", error)
 
@@ -83,6 +106,20 @@ class WorkspaceMetrics:
                 instruments.lag.record(max(0, lag_ms))
             except Exception as error:
                 note_failure("watch lag metric", error)
+
+    def _split(
+        self, operation: str, status: str | None = None, error_code: str | None = None
+    ) -> Attributes:
+        """Return what a measurement is split by, made once for each of the few splits there are."""
+        try:
+            found = self._splits.get((operation, status, error_code))
+        except TypeError:  # what cannot be a key cannot be an attribute
+            return measure_attributes(operation, status, error_code)
+        if found is None:
+            found = measure_attributes(operation, status, error_code)
+            if len(self._splits) < _MOST_SPLITS:
+                self._splits[operation, status, error_code] = found
+        return found
 
     def _found(self) -> _Instruments | None:
         if self._instruments is not None:

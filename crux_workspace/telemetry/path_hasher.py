@@ -11,6 +11,7 @@ from crux_workspace.telemetry.path_hash import PathHash, path_hash
 __all__ = ["PathHasher"]
 
 _RETRY_AFTER_S = 30.0
+_MOST_KNOWN = 1_024
 
 
 class PathHasher:
@@ -19,7 +20,7 @@ class PathHasher:
     It never fails: when the key cannot be loaded there is no hash, and the next try comes half a minute later.
     """
 
-    __slots__ = ("_key", "_load", "_retry_at")
+    __slots__ = ("_key", "_known", "_load", "_retry_at")
 
     def __init__(
         self, key: bytes | str | None, load_key: Callable[[], Awaitable[bytes]] | None
@@ -27,17 +28,25 @@ class PathHasher:
         self._key = key
         self._load = load_key
         self._retry_at = 0.0
+        self._known: dict[str, PathHash] = {}
 
     async def hash(self, path: str) -> PathHash | None:
-        """Return the path's hash, or None when there is no key."""
+        """Return the path's hash, or None when there is no key; the hashes of paths in use are kept at hand."""
+        known = self._known.get(path)
+        if known is not None:
+            return known
         key = self._key if self._key is not None else await self._loaded()
         if key is None:
             return None
         try:
-            return path_hash(path, key)
+            made = path_hash(path, key)
         except Exception as error:
             note_failure("path hash", error)
             return None
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[path] = made
+        return made
 
     async def _loaded(self) -> bytes | None:
         if self._load is None or time.monotonic() < self._retry_at:

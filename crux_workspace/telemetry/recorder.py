@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from types import ModuleType
 
-from crux_workspace.telemetry.attributes import version_attributes
+from crux_workspace.telemetry.attributes import Attributes, start_attributes, version_attributes
 from crux_workspace.telemetry.guard import note_failure
 from crux_workspace.telemetry.listening import TracerSource
 from crux_workspace.telemetry.metrics import WorkspaceMetrics
@@ -25,7 +26,7 @@ class OperationRecorder:
     that is set later is noticed by the next operation.
     """
 
-    __slots__ = ("_hasher", "_tracers", "_workspace_id", "metrics")
+    __slots__ = ("_hasher", "_quiet", "_started", "_tracers", "_workspace_id", "metrics")
 
     def __init__(
         self,
@@ -42,6 +43,8 @@ class OperationRecorder:
             load_key: Loads the key of the path hashes, used when the settings have none; without both there are no hashes.
         """
         self._workspace_id = workspace_id
+        self._started: dict[str, Attributes] = {}
+        self._quiet: tuple[tuple[ModuleType, str], tuple[ModuleType, str]] | None = None
         self._tracers = TracerSource(telemetry.tracer_provider)
         self._hasher = PathHasher(telemetry.path_hash_key, load_key)
         self.metrics = WorkspaceMetrics(telemetry.meter_provider)
@@ -49,23 +52,49 @@ class OperationRecorder:
     @property
     def listening(self) -> bool:
         """Whether somebody listens to spans or metrics now."""
-        return self._tracers.find() is not None or self.metrics.listening
+        quiet = self._quiet
+        if (
+            quiet is not None
+        ):  # a glance at both variables instead of two questions: this is asked twice a write
+            (traces, tracer), (measures, meter) = quiet
+            if getattr(traces, tracer, self) is None and getattr(measures, meter, self) is None:
+                return False
+            self._quiet = None
+        if self._tracers.find() is not None or self.metrics.listening:
+            return True
+        homes = self._tracers.silent_home, self.metrics.source.silent_home
+        if homes[0] is not None and homes[1] is not None:
+            self._quiet = homes[0], homes[1]
+        return False
 
-    def start(self, operation: str, *, current: bool = True) -> OperationSpan:
+    def start(
+        self, operation: str, *, current: bool = True, within: OperationSpan | None = None
+    ) -> OperationSpan:
         """Start an operation; never raises.
 
         Args:
             operation: The verb's span name from the verb table.
             current: Make the span the parent of what the task starts until the end. Pass False from an async generator: what it
                 attaches would leak to its consumer between two items.
+            within: The operation that it is a part of.
         """
         tracer = self._tracers.find()
         if tracer is None and not self.metrics.listening:
             return SILENT
         operation_span = OperationSpan(operation, self.metrics)
         if tracer is not None:
-            operation_span.enter(tracer, self._workspace_id, current=current)
+            begins = self._begins(operation)
+            operation_span.enter(tracer, begins, current=current, within=within)
         return operation_span
+
+    def _begins(self, operation: str) -> Attributes:
+        """Return what an operation of this workspace starts with, made once for each verb."""
+        if type(operation) is not str:
+            return start_attributes(operation, self._workspace_id)
+        found = self._started.get(operation)
+        if found is None:
+            found = self._started[operation] = start_attributes(operation, self._workspace_id)
+        return found
 
     async def hash_path(self, path: str) -> PathHash | None:
         """Return the keyed hash of a normalised path; None when nobody listens to spans or the key cannot be had."""

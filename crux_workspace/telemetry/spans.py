@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import ErrorCode, WorkspaceError
-from crux_workspace.telemetry.attributes import (
-    Attributes,
-    outcome_attributes,
-    start_attributes,
-)
+from crux_workspace.telemetry.attributes import Attributes, outcome_attributes
 from crux_workspace.telemetry.guard import note_failure
 from crux_workspace.telemetry.metrics import CONFLICT_CODES, WorkspaceMetrics
 from crux_workspace.telemetry.path_hash import PathHash
 from crux_workspace.telemetry.provenance import CALLER, calling_span
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
 __all__ = ["OPERATION_SPAN", "SILENT", "OperationSpan"]
 
 OPERATION_SPAN = "workspace.operation"
+
+
+@cache
+def _api() -> tuple[Any, Any]:
+    """Return the API's `context` and `trace`; looked up once, an import statement takes a microsecond each time."""
+    from opentelemetry import context, trace
+
+    return context, trace
 
 
 class OperationSpan:
@@ -31,13 +39,14 @@ class OperationSpan:
     the operation. None of them ever raises.
     """
 
-    __slots__ = ("_began", "_is_open", "_metrics", "_operation", "_span", "_token")
+    __slots__ = ("_began", "_caller", "_is_open", "_metrics", "_operation", "_span", "_token")
 
     def __init__(self, operation: str, metrics: WorkspaceMetrics) -> None:
         self._operation = operation
         self._metrics = metrics
         self._span: Span | None = None
         self._token: Any = None
+        self._caller: Any = None
         self._is_open = True
         self._began = time.perf_counter()
 
@@ -46,25 +55,66 @@ class OperationSpan:
         """The span itself, None when nobody listens to spans."""
         return self._span
 
-    def enter(self, tracer: Tracer, workspace_id: str, *, current: bool) -> None:
-        """Start the span and, with `current`, make it the parent of what this task starts from now on."""
-        try:
-            from opentelemetry import context, trace
+    @property
+    def is_open(self) -> bool:
+        """Whether the operation has not ended."""
+        return self._is_open
 
+    def enter(
+        self,
+        tracer: Tracer,
+        begins: Attributes,
+        *,
+        current: bool,
+        within: OperationSpan | None = None,
+    ) -> None:
+        """Start the span.
+
+        Args:
+            tracer: Makes it.
+            begins: Its first attributes.
+            current: Make it the parent of what this task starts from now on.
+            within: The operation that it is a part of: its parent, unless the caller has begun a span of its own meanwhile.
+        """
+        try:
+            context, trace = _api()
             around = context.get_current()
+            self._caller = calling_span(around)
+            parent = around
+            if within is not None and within._span is not None and within._caller is self._caller:
+                parent = trace.set_span_in_context(within._span, around)
             self._span = tracer.start_span(
                 OPERATION_SPAN,
-                context=around,
-                attributes=start_attributes(self._operation, workspace_id),
+                context=parent,
+                attributes=begins,
                 record_exception=False,
                 set_status_on_exception=False,
             )
             if current:
-                caller = (self._span, calling_span(around))
-                inside = context.set_value(CALLER, caller, around)
-                self._token = context.attach(trace.set_span_in_context(self._span, inside))
+                self._token = context.attach(self._inside())
         except Exception as error:
             note_failure("span start", error)
+
+    def _inside(self) -> Context:
+        context, trace = _api()
+        assert self._span is not None
+        inside = context.set_value(CALLER, (self._span, self._caller), context.get_current())
+        made: Context = trace.set_span_in_context(self._span, inside)
+        return made
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Make a span that was not made current the parent of what this task starts inside; never raises by itself."""
+        token: Any = None
+        if self._span is not None:
+            try:
+                token = _api()[0].attach(self._inside())
+            except Exception as error:
+                note_failure("span context", error)
+        try:
+            yield
+        finally:
+            _detach(token)
 
     def finish(
         self,
@@ -125,14 +175,16 @@ class OperationSpan:
                 _close(self._span, outcome, is_error=status == "error")
 
     def _leave(self) -> None:
-        if self._token is None:
-            return
-        try:
-            from opentelemetry import context
+        _detach(self._token)
 
-            context.detach(self._token)
-        except Exception as error:
-            note_failure("span context", error)
+
+def _detach(token: Any) -> None:  # noqa: ANN401 - OpenTelemetry's
+    if token is None:
+        return
+    try:
+        _api()[0].detach(token)
+    except Exception as error:
+        note_failure("span context", error)
 
 
 def _close(span: Span, outcome: Attributes, *, is_error: bool) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crux_workspace.errors import ErrorCode, InternalError, InvalidInputError, WorkspaceError
+from crux_workspace.model.failures import where_it_failed
 from crux_workspace.model.sendable import writable
 from crux_workspace.model.values import Value
 
@@ -142,8 +143,8 @@ class Tool:
             return _sendable(await self.handler(_object(arguments), call_id))
         except WorkspaceError as error:
             return _sendable(ToolResult.failure(error))
-        except Exception:
-            _log.exception("tool %s failed", self.name)
+        except Exception as error:
+            _log.error("tool %s failed: %s", self.name, where_it_failed(error))
             message = f"The tool {self.name} failed unexpectedly; its operator finds the cause in the log."
             return ToolResult.failure(InternalError(message, code=ErrorCode.INTERNAL))
 

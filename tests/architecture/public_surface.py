@@ -17,6 +17,7 @@ PUBLIC = (
     "crux_workspace",
     "crux_workspace.agent",
     "crux_workspace.errors",
+    "crux_workspace.index",
     "crux_workspace.mounts",
     "crux_workspace.storage",
     "crux_workspace.telemetry",
