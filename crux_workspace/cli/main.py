@@ -26,6 +26,7 @@ from crux_workspace.cli.commands import (  # noqa: F401
     keeping,
     certifying,
     serving,
+    hosting,
     permitting,
 )
 # isort: on

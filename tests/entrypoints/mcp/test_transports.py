@@ -22,7 +22,8 @@ from mcp.server.subscriptions import ResourceUpdated
 from crux_workspace import open_workspace
 from crux_workspace.cli.main import main
 from crux_workspace.errors import InvalidInputError
-from crux_workspace.mcp.serving import http_app, is_loopback
+from crux_workspace.mcp.serving import http_app
+from crux_workspace.model.addresses import is_loopback
 
 ROOT = Path(__file__).parents[3]
 TOKEN = "0123456789abcdef0123"  # noqa: S105 - of a test

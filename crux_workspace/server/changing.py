@@ -1,0 +1,86 @@
+"""Requests that change something: the verb's arguments come from the JSON body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from crux_workspace.errors import ConflictError, ErrorCode
+from crux_workspace.server.calls import Call
+from crux_workspace.server.problems import Refusal
+from crux_workspace.server.reading import answer
+from crux_workspace.server.wire import arguments_of, content_of
+
+__all__ = ["change_verb", "delete_file", "refuse_partial"]
+
+_KEYLESS = ("gc", "drop_namespace")
+
+
+async def change_verb(call: Call) -> Response:
+    """Carry out the verb of a route that changes something."""
+    verb = call.route.verbs[0]
+    given = arguments_of(call.body)
+    if verb == "write":
+        content_of(given)
+    if verb in _KEYLESS:
+        refuse_partial(call)
+    if "to_namespace" in given and given["to_namespace"] is not None:
+        given["to_namespace"] = call.principal.namespace(given["to_namespace"])
+    if verb == "drop_namespace":
+        given["name"] = call.principal.namespace(given["name"])
+        await call.principal.workspace.drop_namespace(**given)
+        return Response(status_code=204)
+    return answer(call, verb, await carry_out(call, verb, given))
+
+
+async def carry_out(call: Call, verb: str, given: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Call the verb on the workspace or in the open transaction; what headers expect is a precondition.
+
+    Raises:
+        Refusal: The file is not the one that a header names (412).
+    """
+    if call.transaction is not None:
+        return await call.service.transactions.run(call, verb, given)
+    workspace = call.workspace
+    conditional = False
+    if "path" in given and given.get("if_version") is None and "if_version" in given:
+        given["if_version"] = await call.expected(workspace, given["path"])
+        conditional = given["if_version"] is not None
+    if verb not in _KEYLESS and call.idempotency_key is not None:
+        given["idempotency_key"] = call.idempotency_key
+    try:
+        return await getattr(workspace, verb)(**given)
+    except ConflictError as error:
+        if conditional:
+            raise Refusal(
+                412,
+                error.message,
+                code=ErrorCode(error.code),
+                hint=error.hint,
+                details=error.details,
+                retryable=True,
+            ) from error
+        raise
+
+
+async def delete_file(call: Call) -> Response:
+    """Delete what the query names."""
+    given = arguments_of(call.query)
+    given["if_version"] = None
+    await carry_out(call, "delete", given)
+    return Response(status_code=204)
+
+
+def refuse_partial(call: Call) -> None:
+    """Refuse a call about the whole namespace to who sees only a part of it.
+
+    Raises:
+        Refusal: The token is restricted to mounts.
+    """
+    if call.principal.partial:
+        raise Refusal(
+            403,
+            "This is about the whole namespace, of which the token sees only a part.",
+            code=ErrorCode.PERMISSION_DENIED,
+        )

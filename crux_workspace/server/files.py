@@ -1,0 +1,254 @@
+"""A file's bytes, out and in: streamed, in ranges, and only on the conditions that the headers name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from crux_workspace.errors import ErrorCode, PathNotFoundError, VersionNotFoundError
+from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.server.calls import Call, failed_precondition, tags_in
+from crux_workspace.server.changing import carry_out
+from crux_workspace.server.problems import Refusal
+from crux_workspace.server.ranges import Span, matches, span_of
+from crux_workspace.server.wire import etag_of, json_answer
+
+if TYPE_CHECKING:
+    from crux_workspace.api.facade import Workspace
+    from crux_workspace.api.view import WorkspaceView
+
+__all__ = ["get_file", "put_file", "resolve"]
+
+_WHOLE_BYTES = 256 << 10
+"""Up to this size a file is read at once; above it is streamed."""
+_SAFE = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "sandbox; default-src 'none'",
+    "cache-control": "no-cache, private",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A version of a file, and how to ask for its bytes."""
+
+    path: str
+    version: int
+    size: int | None
+    mime_type: str
+    content_kind: str
+    sha256: str | None
+    etag: str | None
+    updated_at: int
+
+
+async def get_file(call: Call) -> Response:
+    """Answer a file's bytes, a range of them, or that the client has them already."""
+    if call.transaction is not None:
+        return await _staged_file(call)
+    request, tree = call.request, call.tree
+    found = await _find(call, tree)
+    headers = _headers(found)
+    if found.etag is not None:
+        if (wanted := request.headers.get("if-match")) is not None and (
+            wanted.strip() != "*" and found.etag not in tags_in(wanted)
+        ):
+            raise failed_precondition(found.path, None)
+        if matches(request.headers.get("if-none-match"), found.etag):
+            return Response(status_code=304, headers=headers)
+    if found.size is None:
+        return await _unsized(call, tree, found, headers)
+    wanted = request.headers.get("range")
+    if (condition := request.headers.get("if-range")) is not None and condition != found.etag:
+        wanted = None
+    span = span_of(wanted if found.etag is not None else None, found.size)
+    if span.partial:
+        headers["content-range"] = span.content_range
+    headers["content-length"] = str(span.length)
+    status = 206 if span.partial else 200
+    if request.method == "HEAD" or span.length == 0:
+        return Response(status_code=status, headers=headers)
+    body = _body(tree, found, span)
+    if span.length <= _WHOLE_BYTES:
+        return Response(b"".join([chunk async for chunk in body]), status, headers)
+    return StreamingResponse(await _begun(body), status, headers)
+
+
+async def _find(call: Call, tree: Workspace | WorkspaceView) -> _Found:
+    path, version = call.query.path, call.query.version
+    file = await tree.stat(path)
+    if version is not None and (file is None or file.version != version):
+        return await _older(call, file, version)
+    if file is None:
+        await tree.read(path, max_inline_bytes=0)  # says why there is none
+        raise PathNotFoundError(f"There is no file at {path}.", details={"path": path})
+    known = file.storage != "virtual"
+    return _Found(
+        file.path,
+        file.version,
+        file.size if known else None,
+        file.mime_type,
+        file.content_kind,
+        file.sha256,
+        etag_of(file) if known and file.id else None,
+        file.updated_at,
+    )
+
+
+async def _older(call: Call, file: WorkspaceFile | None, version: int) -> _Found:
+    """Find an older version, of a deleted file too; a file's id is not known once it is deleted."""
+    path, workspace = call.query.path, call.workspace
+    entries = await workspace.history(path, limit=1, before=version + 1)
+    if not entries or entries[0].version != version or entries[0].operation == "delete":
+        await workspace.read(path, version=version, max_inline_bytes=0)  # says why there is none
+        raise VersionNotFoundError(
+            f"{path} has no version {version}.", details={"path": path, "version": version}
+        )
+    entry = entries[0]
+    name = entry.sha256 if file is None else file.id
+    return _Found(
+        path,
+        version,
+        entry.size,
+        entry.mime_type,
+        entry.content_kind,
+        entry.sha256,
+        f'"{name}.{version}"',
+        entry.created_at,
+    )
+
+
+def _headers(found: _Found) -> dict[str, str]:
+    mime = found.mime_type
+    if not mime.isascii() or any(char in mime for char in '"\\\r\n,') or "/" not in mime:
+        mime = "application/octet-stream"
+    if found.content_kind == "text" and mime.startswith("text/") and "charset" not in mime:
+        mime += "; charset=utf-8"
+    name = quote(found.path.rpartition("/")[2], safe="")
+    headers = _SAFE | {
+        "content-type": mime,
+        "content-disposition": f"attachment; filename*=UTF-8''{name}",
+        "x-workspace-kind": found.content_kind,
+        "x-workspace-version": str(found.version),
+    }
+    if found.etag is not None:
+        headers |= {"etag": found.etag, "accept-ranges": "bytes"}
+    if found.sha256 is not None:
+        headers["x-workspace-sha256"] = found.sha256
+    return headers
+
+
+async def _body(tree: Workspace | WorkspaceView, found: _Found, span: Span) -> AsyncIterator[bytes]:
+    """Iterate over the bytes of the very version that the headers tell of."""
+    version = None if _is_past(tree) else found.version
+    stream = tree.stream(
+        found.path, version=version, offset=span.offset, length=span.length, chunk_bytes=1 << 18
+    )
+    async with aclosing(cast("Any", stream)) as chunks:
+        async for chunk in chunks:
+            yield chunk
+
+
+def _is_past(tree: Workspace | WorkspaceView) -> bool:
+    return not hasattr(tree, "write")
+
+
+async def _begun(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Wait for the first chunk, so that what cannot be opened is still refused with a status."""
+    first = await anext(body, b"")
+
+    async def chunks() -> AsyncIterator[bytes]:
+        async with aclosing(cast("Any", body)):
+            yield first
+            async for chunk in body:
+                yield chunk
+
+    return chunks()
+
+
+async def _staged_file(call: Call) -> Response:
+    """Answer a file's bytes as the open transaction sees them."""
+    given = {"path": call.query.path, "version": call.query.version}
+    data: bytes = await call.service.transactions.run(call, "read_bytes", given)
+    headers = _SAFE | {"content-disposition": "attachment"}
+    return Response(data, headers=headers, media_type="application/octet-stream")
+
+
+async def _unsized(
+    call: Call, tree: Workspace | WorkspaceView, found: _Found, headers: dict[str, str]
+) -> Response:
+    """Answer a file that a source shows: its size and version are the source's secret until it is read."""
+    if call.request.method == "HEAD":
+        return Response(status_code=200, headers=headers)
+    body = tree.stream(found.path)
+    return StreamingResponse(await _begun(body), 200, headers)
+
+
+# -- in
+
+
+async def put_file(call: Call) -> Response:
+    """Write the body to a file."""
+    query, request = call.query, call.request
+    kind = query.kind or _kind_of(request.headers.get("content-type", ""))
+    given: dict[str, Any] = {
+        "path": query.path,
+        "mime_type": query.mime_type,
+        "metadata": _metadata(query.metadata),
+        "status": query.status,
+        "kind": query.artifact_kind,
+        "if_version": None,
+    }
+    if kind == "json":
+        given["content"] = _json_of(await call.whole_body(call.service.limits.max_json_bytes))
+    else:
+        given["content"] = call.body_chunks(call.service.limits.max_body_bytes)
+        given["encoding"] = "utf-8" if kind == "text" else None
+    file = await carry_out(call, "write", given)
+    status = 201 if file.version == 1 else 200
+    return json_answer(file, status, {"etag": etag_of(file)})
+
+
+def _kind_of(content_type: str) -> str:
+    mime = content_type.partition(";")[0].strip().lower()
+    if mime == "application/json":
+        return "json"
+    return "text" if mime.startswith("text/") else "binary"
+
+
+def _metadata(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        raise Refusal(
+            400, "The parameter metadata is no JSON object.", details={"option": "metadata"}
+        ) from None
+
+
+def _json_of(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        return json.loads(body.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise Refusal(
+            400, "The body is not valid JSON in UTF-8.", code=ErrorCode.INVALID_CONTENT
+        ) from None
+
+
+# -- by URI
+
+
+async def resolve(call: Call) -> Response:
+    """Answer the bytes behind an artifact's URI."""
+    data = await call.workspace.resolve(call.query.uri)
+    headers = _SAFE | {"content-disposition": "attachment"}
+    return Response(data, headers=headers, media_type="application/octet-stream")

@@ -1,0 +1,79 @@
+"""Running the service under uvicorn until it is told to stop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from crux_workspace.server.service import Service
+
+__all__ = ["serve"]
+
+
+class _Server(uvicorn.Server):
+    """Listens to its service instead of to signals: how a process ends is decided by whoever runs it."""
+
+    def __init__(
+        self, config: uvicorn.Config, service: Service, started: Callable[[], object]
+    ) -> None:
+        super().__init__(config)
+        self._service = service
+        self._started = started
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def main_loop(self) -> None:
+        self._started()
+        counter = 0
+        while not await self.on_tick(counter):
+            counter = (counter + 10) % 864_000
+            if await self._service.ends_within(1.0):
+                return
+
+
+async def serve(
+    service: Service,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    *,
+    started: Callable[[str, int], object] | None = None,
+) -> None:
+    """Serve until `Service.shut_down`: streams end, requests in flight finish, then it returns. No signal is taken.
+
+    Args:
+        service: What `service_app` made.
+        host: Address to listen at.
+        port: Port; 0 takes a free one.
+        started: Called with the address once requests are answered.
+    """
+    listening = socket.create_server(
+        (host.strip("[]"), port),
+        family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+        backlog=1_024,
+    )
+    config = uvicorn.Config(
+        service,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=int(service.limits.shutdown_seconds) or 1,
+        timeout_keep_alive=30,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+    )
+    server = _Server(config, service, lambda: _tell(started, listening))
+    try:
+        await server.serve([listening])
+    finally:
+        listening.close()
+
+
+def _tell(started: Callable[[str, int], object] | None, listening: socket.socket) -> None:
+    if started is not None:
+        started(*listening.getsockname()[:2])
