@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from crux_workspace.errors import StorageError, WorkspaceError
+from crux_workspace.errors import ErrorCode, StorageError, WorkspaceError
 from crux_workspace.server.access import let_in
 from crux_workspace.server.limits import ServiceLimits
 from crux_workspace.server.openapi import document
@@ -18,6 +18,8 @@ from crux_workspace.server.principals import Principals
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.service import Service
 from crux_workspace.server.tokens import Token
+from crux_workspace.telemetry import Telemetry
+from crux_workspace.telemetry.requests import RequestRecorder
 
 if TYPE_CHECKING:
     from crux_workspace.agent.permissions.gate import PermissionGate
@@ -38,6 +40,7 @@ def service_app(
     metrics: Callable[[], bytes] | None = None,
     inspector: ASGIApp | None = None,
     hosts: Iterable[str] | None = None,
+    telemetry: Telemetry | None = None,
 ) -> Service:
     """Make the HTTP service of a workspace: an ASGI application, of one process and event loop.
 
@@ -52,6 +55,7 @@ def service_app(
         metrics: Returns what ``/metrics`` answers, in Prometheus' text format.
         inspector: What answers ``/`` and ``/inspector/``.
         hosts: The only host names that it answers to; None answers all.
+        telemetry: Who listens to its requests; by default the global providers.
 
     Returns:
         The application; its lifespan has to be run.
@@ -61,6 +65,7 @@ def service_app(
     """
     from crux_workspace import __version__
 
+    heard = telemetry or Telemetry()
     principals = Principals(workspace, tokens, write=write)
     described = msgspec.json.encode(document(__version__))
     approvals: ASGIApp | None = None
@@ -85,7 +90,12 @@ def service_app(
         return Response(described, media_type="application/json")
 
     async def metered(request: Request) -> Response:
-        let_in(service, request)
+        if let_in(service, request).limited:
+            raise Refusal(
+                403,
+                "Metrics are of all mounts and namespaces, of which the token sees only some.",
+                code=ErrorCode.PERMISSION_DENIED,
+            )
         if metrics is None:
             raise Refusal(404, "The service keeps no metrics.")
         return Response(metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -105,5 +115,6 @@ def service_app(
         inspector=inspector,
         plain=plain,
         hosts=None if hosts is None else frozenset(hosts),
+        recorder=RequestRecorder(heard.tracer_provider, heard.meter_provider),
     )
     return service

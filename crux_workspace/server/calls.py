@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -33,7 +34,7 @@ _JSON_TYPES = ("application/json",)
 class Call:
     """A request that was let in."""
 
-    __slots__ = ("body", "principal", "query", "request", "route", "service")
+    __slots__ = ("_workspace", "body", "principal", "query", "request", "route", "service")
 
     def __init__(
         self, service: Service, route: Route, request: Request, principal: Principal
@@ -44,6 +45,7 @@ class Call:
         self.principal = principal
         self.query: Any = NoQuery()
         self.body: Any = None
+        self._workspace: Workspace | None = None
 
     async def read(self) -> None:
         """Take in the query and the JSON body.
@@ -66,7 +68,10 @@ class Call:
     @property
     def workspace(self) -> Workspace:
         """The workspace as its sender may see it, bound to the namespace."""
-        return self.principal.view(self.namespace, self.request.headers.get(ACTOR))
+        if self._workspace is None:
+            claimed = self.request.headers.get(ACTOR)
+            self._workspace = self.principal.view(self.namespace, claimed)
+        return self._workspace
 
     @property
     def transaction(self) -> str | None:
@@ -83,7 +88,7 @@ class Call:
     @property
     def idempotency_key(self) -> str | None:
         """The key that makes a repeated request take effect once."""
-        return self.request.headers.get(IDEMPOTENCY_KEY)
+        return self.principal.key(self.request.headers.get(IDEMPOTENCY_KEY))
 
     # -- what it expects
 
@@ -148,16 +153,20 @@ class Call:
         if declared.isdigit() and int(declared) > limit:
             raise too_large(limit)
         taken = 0
+        limits = self.service.limits
+        began = monotonic()
         chunks = aiter(self.request.stream())
         while True:
             try:
-                async with asyncio.timeout(self.service.limits.idle_seconds):
+                async with asyncio.timeout(limits.idle_seconds):
                     chunk = await anext(chunks)
+                    if taken < limits.slowest_taken(monotonic() - began):
+                        raise TimeoutError
             except StopAsyncIteration:
                 return
             except TimeoutError:
                 raise Refusal(
-                    408, "The body stopped coming in.", retryable=True, close=True
+                    408, "The body came in too slowly.", retryable=True, close=True
                 ) from None
             taken += len(chunk)
             if taken > limit:

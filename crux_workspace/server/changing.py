@@ -8,11 +8,12 @@ from starlette.responses import Response
 
 from crux_workspace.errors import ConflictError, ErrorCode
 from crux_workspace.server.calls import Call
+from crux_workspace.server.partial import check_versions, refuse_whole
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.reading import answer
 from crux_workspace.server.wire import arguments_of, content_of
 
-__all__ = ["change_verb", "delete_file", "refuse_partial"]
+__all__ = ["carry_out", "change_verb", "delete_file"]
 
 _KEYLESS = ("gc", "drop_namespace")
 
@@ -23,8 +24,7 @@ async def change_verb(call: Call) -> Response:
     given = arguments_of(call.body)
     if verb == "write":
         content_of(given)
-    if verb in _KEYLESS:
-        refuse_partial(call)
+    refuse_whole(call.principal, verb)
     if "to_namespace" in given and given["to_namespace"] is not None:
         given["to_namespace"] = call.principal.namespace(given["to_namespace"])
     if verb == "drop_namespace":
@@ -40,9 +40,10 @@ async def carry_out(call: Call, verb: str, given: dict[str, Any]) -> Any:  # noq
     Raises:
         Refusal: The file is not the one that a header names (412).
     """
+    workspace = call.workspace
+    await check_versions(call.principal, workspace, verb, given)
     if call.transaction is not None:
         return await call.service.transactions.run(call, verb, given)
-    workspace = call.workspace
     conditional = False
     if "path" in given and given.get("if_version") is None and "if_version" in given:
         given["if_version"] = await call.expected(workspace, given["path"])
@@ -70,17 +71,3 @@ async def delete_file(call: Call) -> Response:
     given["if_version"] = None
     await carry_out(call, "delete", given)
     return Response(status_code=204)
-
-
-def refuse_partial(call: Call) -> None:
-    """Refuse a call about the whole namespace to who sees only a part of it.
-
-    Raises:
-        Refusal: The token is restricted to mounts.
-    """
-    if call.principal.partial:
-        raise Refusal(
-            403,
-            "This is about the whole namespace, of which the token sees only a part.",
-            code=ErrorCode.PERMISSION_DENIED,
-        )

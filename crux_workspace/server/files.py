@@ -16,6 +16,7 @@ from crux_workspace.errors import ErrorCode, PathNotFoundError, VersionNotFoundE
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.server.calls import Call, failed_precondition, tags_in
 from crux_workspace.server.changing import carry_out
+from crux_workspace.server.partial import check_uri, check_versions
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.ranges import Span, matches, span_of
 from crux_workspace.server.wire import etag_of, json_answer
@@ -52,6 +53,8 @@ class _Found:
 
 async def get_file(call: Call) -> Response:
     """Answer a file's bytes, a range of them, or that the client has them already."""
+    given = {"path": call.query.path, "version": call.query.version}
+    await check_versions(call.principal, call.workspace, "read", given)
     if call.transaction is not None:
         return await _staged_file(call)
     request, tree = call.request, call.tree
@@ -249,6 +252,8 @@ def _json_of(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
 
 async def resolve(call: Call) -> Response:
     """Answer the bytes behind an artifact's URI."""
-    data = await call.workspace.resolve(call.query.uri)
+    workspace, uri = call.workspace, call.query.uri
+    await check_uri(call.principal, workspace, uri)
+    data = await workspace.resolve(uri)
     headers = _SAFE | {"content-disposition": "attachment"}
     return Response(data, headers=headers, media_type="application/octet-stream")

@@ -27,6 +27,8 @@ class ServiceLimits:
     """Operations of one transaction request."""
     max_requests: int = 200
     """Requests that are worked on at once; more are told to come again."""
+    max_connections: int = 4_000
+    """Connections that are open at once."""
     max_streams: int = 1_000
     """Event streams that are open at once."""
     max_transactions: int = 64
@@ -35,6 +37,8 @@ class ServiceLimits:
     """How long a request may take that streams nothing."""
     idle_seconds: float = 30.0
     """How long a client may take to send, or to take, the next piece."""
+    slowest_bytes_per_second: int = 1_024
+    """How fast a body has to come in, and an answer to be taken, on average after the first `idle_seconds`."""
     transaction_seconds: float = 60.0
     """How long an open transaction waits for its next request."""
     heartbeat_seconds: float = 15.0
@@ -45,7 +49,7 @@ class ServiceLimits:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            whole = each.name.startswith("max_")
+            whole = not each.name.endswith("_seconds")
             if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
                 raise InvalidInputError(
                     f"ServiceLimits.{each.name} must be a number.", details={"option": each.name}
@@ -55,3 +59,7 @@ class ServiceLimits:
                     f"ServiceLimits.{each.name} must be above 0, got {value!r}.",
                     details={"option": each.name},
                 )
+
+    def slowest_taken(self, seconds: float) -> float:
+        """Return how many bytes the slowest client that is waited for has sent, or taken, by then."""
+        return (seconds - self.idle_seconds) * self.slowest_bytes_per_second

@@ -9,6 +9,7 @@ from crux_workspace.api.facade import Workspace
 from crux_workspace.api.narrowing import narrowed, unbound
 from crux_workspace.errors import ErrorCode
 from crux_workspace.model.labels import check_label
+from crux_workspace.mounts.routing import Router
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.tokens import Token, Tokens
 
@@ -36,6 +37,11 @@ class Principal:
     actor: str | None
     names_actor: bool
     """Commits say the token's name where the client names nobody."""
+
+    @property
+    def router(self) -> Router:
+        """Its mounts."""
+        return self.workspace._core.router
 
     @property
     def limited(self) -> bool:
@@ -80,6 +86,12 @@ class Principal:
         if claimed is not None:
             return check_label("actor", claimed)
         return self.name if self.names_actor else None
+
+    def key(self, given: str | None) -> str | None:
+        """Return an idempotency key as the store keeps it: those of two tokens never meet."""
+        if given is None or self.name is None:
+            return given
+        return f"{self.name}:{given}"
 
     def view(self, namespace: str, claimed: str | None) -> Workspace:
         """Return the workspace of one request."""

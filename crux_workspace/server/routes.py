@@ -13,7 +13,7 @@ from crux_workspace.server import shapes
 from crux_workspace.server.changing import change_verb, delete_file
 from crux_workspace.server.events import events
 from crux_workspace.server.files import get_file, put_file, resolve
-from crux_workspace.server.reading import read_verb
+from crux_workspace.server.reading import history, log, namespaces, read_verb
 from crux_workspace.server.status import approvals, describe, session, sign_in, sign_out
 from crux_workspace.server.traces import receive_traces, trace_versions
 from crux_workspace.server.transactions import begin, commit, rollback, run_operations
@@ -65,12 +65,18 @@ COMPOSED = {
 
 
 def _read(
-    path: str, verb: str, query: type[Struct], summary: str, *, staged: bool = False
+    path: str,
+    verb: str,
+    query: type[Struct],
+    summary: str,
+    *,
+    staged: bool = False,
+    handler: Handler = read_verb,
 ) -> Route:
     return Route(
         method="GET",
         path=path,
-        handler=read_verb,
+        handler=handler,
         summary=summary,
         verbs=(verb,),
         query=query,
@@ -162,12 +168,18 @@ ROUTES: tuple[Route, ...] = (
         staged=True,
     ),
     _read("/v1/grep", "grep", shapes.GrepQuery, "Search texts.", staged=True),
-    _read("/v1/history", "history", shapes.HistoryQuery, "List a file's versions, newest first."),
+    _read(
+        "/v1/history",
+        "history",
+        shapes.HistoryQuery,
+        "List a file's versions, newest first.",
+        handler=history,
+    ),
     _read("/v1/diff", "diff", shapes.DiffQuery, "Compare two versions of a file."),
     _read(
         "/v1/artifacts", "artifacts", shapes.ArtifactsQuery, "List artifacts by path.", staged=True
     ),
-    _read("/v1/log", "log", shapes.LogQuery, "List commits, newest first."),
+    _read("/v1/log", "log", shapes.LogQuery, "List commits, newest first.", handler=log),
     _read("/v1/cursor", "cursor", shapes.CommonQuery, "Tell the log's end, to watch from."),
     _read("/v1/usage", "usage", shapes.CommonQuery, "Tell what the namespace holds."),
     _read(
@@ -175,6 +187,7 @@ ROUTES: tuple[Route, ...] = (
         "namespaces",
         shapes.NamespacesQuery,
         "List the namespaces that the token may use.",
+        handler=namespaces,
     ),
     Route(
         method="GET",

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect, Request
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.server.access import let_in
 from crux_workspace.server.calls import Call
+from crux_workspace.server.labels import Labels
 from crux_workspace.server.limits import ServiceLimits
 from crux_workspace.server.masking import masked_error
 from crux_workspace.server.problems import Refusal, problem
@@ -22,6 +24,7 @@ from crux_workspace.server.routes import ROUTES, Route
 from crux_workspace.server.sessions import Sessions
 from crux_workspace.server.traces import TraceBook
 from crux_workspace.server.transactions import Transactions
+from crux_workspace.telemetry.requests import RequestRecorder
 
 if TYPE_CHECKING:
     from crux_workspace.agent.permissions.gate import PermissionGate
@@ -32,12 +35,15 @@ __all__ = ["Service"]
 
 _log = logging.getLogger("crux_workspace.server")
 _SWEEP_S = 1.0
+_LEFT_BYTES = 1 << 20
+_LEFT_S = 1.0
 _METHODS: dict[str, dict[str, Route]] = {}
 for _route in ROUTES:
     _METHODS.setdefault(_route.path, {})[_route.method] = _route
     if _route.method == "GET" and _route.answer != "events":
         _METHODS[_route.path]["HEAD"] = _route
 
+_LIMITS = (408, 413, 414, 429, 431, 503, 504)
 Plain = Callable[[Request], Awaitable[Response]]
 
 
@@ -55,6 +61,7 @@ class Service:
         inspector: ASGIApp | None,
         plain: dict[str, Plain],
         hosts: frozenset[str] | None,
+        recorder: RequestRecorder,
     ) -> None:
         self.workspace = workspace
         self.principals = principals
@@ -65,7 +72,9 @@ class Service:
         self.transactions = Transactions(limits)
         self.sessions = Sessions()
         self.traces = TraceBook()
+        self.labels = Labels()
         self.stopping = asyncio.Event()
+        self._recorder = recorder
         self._approvals = approvals
         self._inspector = inspector
         self._plain = plain
@@ -126,17 +135,32 @@ class Service:
     # -- one request
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        sent = _Sent(send)
-        request = Request(scope, receive)
+        received = _Received(scope, receive)
+        request = Request(scope, received)
+        sent = _Sent(send, self.limits)
+        span = self._recorder.start(_known_method(scope["method"]), request.headers)
+        try:
+            await self._served(request, scope, received, sent)
+        finally:
+            if span is not None:
+                span.end(_known_route(scope["path"]), sent.status, refused=sent.status in _LIMITS)
+
+    async def _served(
+        self, request: Request, scope: Scope, receive: _Received, sent: _Sent
+    ) -> None:
         try:
             await self._serve(request, scope, receive, sent)
         except ClientDisconnect:
             return
         except Exception as error:
-            if sent.begun:
+            if sent.status:
                 _log.warning("an answer broke off (%s)", type(error).__name__)
                 raise
-            await self._failed(error)(scope, receive, send)
+            answer = self._failed(error)
+            await receive.take_rest()
+            if not receive.whole:
+                answer.headers["connection"] = "close"
+            await answer(scope, receive, sent)
 
     def _failed(self, error: Exception) -> Response:
         if isinstance(error, Refusal | WorkspaceError):
@@ -189,10 +213,13 @@ class Service:
                 else:
                     async with asyncio.timeout(self.limits.request_seconds):
                         answer = await route.handler(call)
+                if request.method == "HEAD":
+                    answer = Response(None, answer.status_code, dict(answer.headers))
+                if route.answer != "events":
+                    await answer(scope, receive, send)
+                    return
         except WorkspaceError as error:
             raise masked_error(principal, error) from error
-        if request.method == "HEAD":
-            answer = Response(None, answer.status_code, dict(answer.headers))
         await answer(scope, receive, send)
 
     def _check(self, request: Request) -> None:
@@ -238,23 +265,76 @@ class Service:
 
 
 class _Sent:
-    """Knows whether an answer has begun."""
+    """Sends an answer to a client that takes it fast enough, and knows its status; 0 before there is one."""
 
-    __slots__ = ("_send", "begun")
+    __slots__ = ("_limits", "_send", "_taken", "_waited", "status")
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, limits: ServiceLimits) -> None:
         self._send = send
-        self.begun = False
+        self._limits = limits
+        self._taken = 0
+        self._waited = 0.0
+        self.status = 0
 
     async def __call__(self, message: Message) -> None:
-        self.begun = True
-        await self._send(message)
+        """Send one message.
+
+        Raises:
+            TimeoutError: The client does not take what was sent before.
+        """
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        began = monotonic()
+        async with asyncio.timeout(self._limits.idle_seconds):
+            await self._send(message)
+        self._waited += monotonic() - began
+        self._taken += len(message.get("body", b""))
+        if message.get("more_body") and self._taken < self._limits.slowest_taken(self._waited):
+            raise TimeoutError
+
+
+def _known_method(method: str) -> str:
+    return method if method in ("GET", "HEAD", "PUT", "POST", "DELETE") else "_OTHER"
+
+
+def _known_route(path: str) -> str:
+    """Return an address for metrics: nothing that a client makes up."""
+    if path in _METHODS or path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
+        return path
+    return "/threads/" if path.startswith("/threads/") else "other"
 
 
 def _is_plain(scope: Scope) -> bool:
     """Tell whether the path came as it is: an encoded spelling of a route is none."""
     raw = scope.get("raw_path")
     return raw is None or b"%" not in raw
+
+
+class _Received:
+    """Knows whether a request's body has come in whole."""
+
+    __slots__ = ("_receive", "whole")
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        names = dict(scope["headers"])
+        self._receive = receive
+        self.whole = (
+            names.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in names
+        )
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if not message.get("more_body"):
+            self.whole = True
+        return message
+
+    async def take_rest(self) -> None:
+        """Take in what is left of a small body, so that a client that is still sending sees why it was refused."""
+        left = _LEFT_BYTES
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEFT_S):
+                while left > 0 and not self.whole:
+                    left -= len((await self()).get("body", b""))
 
 
 def _busy(what: str) -> Refusal:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import uvicorn
 
+from crux_workspace.server.protocol import GuardedProtocol
 from crux_workspace.server.service import Service
 
 __all__ = ["serve"]
@@ -58,7 +60,9 @@ async def serve(
     )
     config = uvicorn.Config(
         service,
-        log_level="warning",
+        http=partial(GuardedProtocol, limits=service.limits),  # type: ignore[arg-type]
+        ws="none",
+        log_level="critical",
         access_log=False,
         lifespan="on",
         timeout_graceful_shutdown=int(service.limits.shutdown_seconds) or 1,

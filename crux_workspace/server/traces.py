@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from crux_workspace.server.calls import Call, too_large
+from crux_workspace.server.naming import visible_namespaces
 from crux_workspace.server.problems import Refusal
+from crux_workspace.server.shapes import NamespacesQuery
 from crux_workspace.server.wire import json_answer
 from crux_workspace.telemetry.otlp import JSON, PROTOBUF, Marker, markers_of
 
@@ -79,18 +81,28 @@ def _unpacked(body: bytes, limit: int) -> bytes:
 
 
 async def trace_versions(call: Call) -> Response:
-    """Answer the versions of each file that a marker tells of, newest first."""
-    principal = call.principal
-    found = call.service.traces.seen_by(principal.name, limited=principal.limited)
+    """Answer the versions of each file that a marker tells of, newest first, by the files' labels."""
+    principal, service = call.principal, call.service
+    found = service.traces.seen_by(principal.name, limited=principal.limited)
+    paths = await service.labels.find(principal, await _namespaces(call)) if found else {}
     files = []
     for path_hash, markers in found.items():
         markers.sort(key=lambda one: (one.version, one.at), reverse=True)
+        path = paths.get(path_hash)
         files.append(
             {
-                "path": None,
-                "label": path_hash,
+                "path": path,
+                "label": path or path_hash,
                 "path_hash": path_hash,
                 "versions": [one.to_dict() for one in markers],
             }
         )
+    files.sort(key=lambda file: (file["path"] is None, str(file["label"])))
     return json_answer({"files": files})
+
+
+async def _namespaces(call: Call) -> list[str]:
+    if call.query.namespace is not None:
+        return [call.namespace]
+    page = await visible_namespaces(call.principal, NamespacesQuery())
+    return page.names

@@ -18,6 +18,7 @@ from crux_workspace.model.transactions import Replayed
 from crux_workspace.server import shapes
 from crux_workspace.server.calls import Call
 from crux_workspace.server.masking import shown
+from crux_workspace.server.partial import check_versions
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.wire import (
     arguments_of,
@@ -60,6 +61,8 @@ _READS_BYTES = ("read_bytes", "read_text", "read_json")
 async def run_operations(call: Call) -> Response:
     """Carry out a list of operations as one commit, or nothing of it."""
     operations = _checked(call)
+    for verb, given in operations:
+        await check_versions(call.principal, call.workspace, verb, given)
 
     async def work(tx: Transaction) -> list[Any]:
         done.clear()

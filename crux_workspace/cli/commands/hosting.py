@@ -80,7 +80,10 @@ def serve(
         from crux_workspace import configure, local_runtime
         from crux_workspace.server import serve as listen
         from crux_workspace.server import service_app
+        from crux_workspace.telemetry.prometheus import prometheus_metrics, use_everywhere
 
+        provider, metrics = prometheus_metrics()
+        use_everywhere(provider)
         known = _tokens(token or os.environ.get(_TOKEN) or None, tokens, write=write)
         own = is_loopback(host)
         if not known and not own:
@@ -92,7 +95,7 @@ def serve(
         async with session.workspace() as ws, local_runtime() as runtime:
             configure(runtime=runtime)
             hosts = None if known else ("localhost", "127.0.0.1", "[::1]", host)
-            service = service_app(ws, tokens=known, write=write, hosts=hosts)
+            service = service_app(ws, tokens=known, write=write, metrics=metrics, hosts=hosts)
 
             def tell(at: str, number: int) -> None:
                 shown = f"[{at}]" if ":" in at else at
