@@ -27,6 +27,8 @@ def document(version: str) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, components)
+    for path, (summary, media) in _PLAIN.items():
+        paths[path] = {"get": _plain_operation(path, summary, media)}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -43,6 +45,12 @@ def document(version: str) -> dict[str, Any]:
     }
 
 
+_PLAIN = {
+    "/healthz": ("Tell that the process lives.", "text/plain"),
+    "/readyz": ("Tell whether the store can be reached.", "text/plain"),
+    "/metrics": ("Tell the metrics in Prometheus' text format.", "text/plain"),
+    "/openapi.json": ("Tell this document.", "application/json"),
+}
 _PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status", "detail", "code", "hint", "details", "retryable"],
@@ -56,6 +64,10 @@ _PROBLEM = {
         "details": {"type": "object"},
         "retryable": {"type": "boolean"},
     },
+}
+_PROBLEM_ANSWER = {
+    "description": "Refused.",
+    "content": {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}},
 }
 
 
@@ -81,6 +93,18 @@ def _operation(route: Route, components: dict[str, Any]) -> dict[str, Any]:
             "content": {route.raw_body: {"schema": {"type": "string", "format": "binary"}}},
         }
     return found
+
+
+def _plain_operation(path: str, summary: str, media: str) -> dict[str, Any]:
+    return {
+        "operationId": path.strip("/").replace(".", "_"),
+        "summary": summary,
+        "security": [{"bearer": []}] if path == "/metrics" else [],
+        "responses": {
+            "200": {"description": "Done.", "content": {media: {"schema": {}}}},
+            "default": _PROBLEM_ANSWER,
+        },
+    }
 
 
 def _query(route: Route, components: dict[str, Any]) -> list[dict[str, Any]]:
@@ -126,11 +150,7 @@ def _responses(route: Route) -> dict[str, Any]:
     good: dict[str, Any] = {"description": "Done."}
     if route.answer != "nothing":
         good["content"] = {media[route.answer]: {"schema": {}}}
-    problem = {
-        "description": "Refused.",
-        "content": {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}},
-    }
-    found = {str(route.status): good, "default": problem}
+    found = {str(route.status): good, "default": _PROBLEM_ANSWER}
     if route.path == "/v1/file":
         found |= {
             "GET": {"206": good, "304": {"description": "As it was."}},

@@ -48,9 +48,11 @@ async def sign_out(call: Call) -> Response:
 async def approvals(call: Call) -> Response:
     """List the threads that wait for a person."""
     gate = call.service.gate
+    if not call.principal.approves:
+        raise Refusal(403, "The token may not see approvals.", code=ErrorCode.PERMISSION_DENIED)
     if gate is None:
         raise Refusal(
-            404,
+            501,
             "The service has no permission gate.",
             code=ErrorCode.CAPABILITY_MISSING,
             hint="Give service_app a gate.",
