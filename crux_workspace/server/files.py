@@ -87,6 +87,8 @@ async def get_file(call: Call) -> Response:
 
 async def _find(call: Call, tree: Workspace | WorkspaceView) -> _Found:
     path, version = call.query.path, call.query.version
+    if version is not None and call.query.at is not None:
+        raise Refusal(400, "A request names a version of a file or a past tree, not both.")
     file = await tree.stat(path)
     if version is not None and (file is None or file.version != version):
         return await _older(call, file, version)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from time import monotonic
 
 import uvicorn
 
@@ -37,6 +39,25 @@ class _Server(uvicorn.Server):
             if await self._service.ends_within(1.0):
                 return
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, let requests in flight finish for a while, cancel what is left, and end the application."""
+        for server in self.servers:
+            server.close()
+        for each in sockets or []:
+            each.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        tasks = self.server_state.tasks
+        until = monotonic() + self._service.limits.shutdown_seconds
+        while tasks and (left := until - monotonic()) > 0:
+            await asyncio.wait(set(tasks), timeout=left)
+        cancelled = set(tasks)
+        for task in cancelled:
+            task.cancel()
+        if cancelled:
+            await asyncio.wait(cancelled, timeout=1)
+        await self.lifespan.shutdown()
+
 
 async def serve(
     service: Service,
@@ -65,7 +86,6 @@ async def serve(
         log_level="critical",
         access_log=False,
         lifespan="on",
-        timeout_graceful_shutdown=int(service.limits.shutdown_seconds) or 1,
         timeout_keep_alive=30,
         server_header=False,
         date_header=True,

@@ -80,10 +80,24 @@ async def test_every_get_answers(http: httpx.AsyncClient) -> None:
     await http.post("/v1/edit", json={"path": "/workspace/a.md", "find": "one", "replace": "two"})
     at = {"path": "/workspace/a.md"}
     for path, params in (
-        ("content", at), ("stat", at), ("exists", at), ("is_dir", at), ("list", {}), ("grep", {"query": "two"}), ("history", at),
-        ("diff", at), ("artifacts", {}), ("log", {}), ("cursor", {}), ("usage", {}), ("namespaces", {}), ("describe", {}), ("session", {}),
-        ("list", {"at": "1", "recursive": "true"}), ("traces/versions", {}),
-    ):  # fmt: skip
+        ("content", at),
+        ("stat", at),
+        ("exists", at),
+        ("is_dir", at),
+        ("list", {}),
+        ("grep", {"query": "two"}),
+        ("history", at),
+        ("diff", at),
+        ("artifacts", {}),
+        ("log", {}),
+        ("cursor", {}),
+        ("usage", {}),
+        ("namespaces", {}),
+        ("describe", {}),
+        ("session", {}),
+        ("list", {"at": "1", "recursive": "true"}),
+        ("traces/versions", {}),
+    ):
         got = await http.get(f"/v1/{path}", params=params)
         assert got.status_code == 200, (path, got.text)
     for path in ("/healthz", "/readyz", "/openapi.json"):

@@ -21,7 +21,7 @@ MOUNTS = [
     Mount("/outputs"),
     Mount(f"/{HIDDEN}"),
 ]
-TOKENS = {
+TOKENS: dict[str, dict[str, Any]] = {
     "whole": {"access": "readwrite", "all_namespaces": True, "approvals": True},
     "part": {"access": "readwrite", "mounts": ("/workspace/public", "/outputs")},
     "reader": {"access": "read"},
@@ -83,14 +83,31 @@ async def test_only_its_own_mounts_are_there(ws: Workspace, part: httpx.AsyncCli
     top = (await get(part, "list", path="/workspace")).json()
     assert [entry["path"] for entry in top["entries"]] == ["/workspace/public"]
     for path, params in (
-        ("list", {"path": f"/workspace/{HIDDEN}*"}), ("list", {"path": "/**", "glob": "true"}), ("grep", {"query": "text"}),
-        ("grep", {"query": "text", "path": "/"}), ("artifacts", {}), ("artifacts", {"path": "/"}), ("log", {}), ("log", {"path": "/"}),
-        ("describe", {}), ("session", {}), ("namespaces", {}), ("usage", {}), ("log", {"path": f"/{HIDDEN}"}),
-        ("history", {"path": f"/{HIDDEN}/b.md"}), ("diff", {"path": f"/{HIDDEN}/b.md"}), ("file", {"path": f"/{HIDDEN}/b.md"}),
-        ("content", {"path": f"/{HIDDEN}/b.md"}), ("stat", {"path": f"/{HIDDEN}/b.md"}), ("exists", {"path": f"/{HIDDEN}"}),
-        ("content", {"path": f"/{HIDDEN}/b.md", "at": "3"}), ("list", {"path": "/", "recursive": "true", "at": "3"}),
-        ("grep", {"query": "text", "at": "3"}), ("artifacts", {"at": "3"}), ("traces/versions", {}),
-    ):  # fmt: skip
+        ("list", {"path": f"/workspace/{HIDDEN}*"}),
+        ("list", {"path": "/**", "glob": "true"}),
+        ("grep", {"query": "text"}),
+        ("grep", {"query": "text", "path": "/"}),
+        ("artifacts", {}),
+        ("artifacts", {"path": "/"}),
+        ("log", {}),
+        ("log", {"path": "/"}),
+        ("describe", {}),
+        ("session", {}),
+        ("namespaces", {}),
+        ("usage", {}),
+        ("log", {"path": f"/{HIDDEN}"}),
+        ("history", {"path": f"/{HIDDEN}/b.md"}),
+        ("diff", {"path": f"/{HIDDEN}/b.md"}),
+        ("file", {"path": f"/{HIDDEN}/b.md"}),
+        ("content", {"path": f"/{HIDDEN}/b.md"}),
+        ("stat", {"path": f"/{HIDDEN}/b.md"}),
+        ("exists", {"path": f"/{HIDDEN}"}),
+        ("content", {"path": f"/{HIDDEN}/b.md", "at": "3"}),
+        ("list", {"path": "/", "recursive": "true", "at": "3"}),
+        ("grep", {"query": "text", "at": "3"}),
+        ("artifacts", {"at": "3"}),
+        ("traces/versions", {}),
+    ):
         answer = await get(part, path, **params)
         told = answer.text.replace(json.dumps(params.get("path", "-")).strip('"'), "")
         assert HIDDEN not in told, (path, params, answer.text)
@@ -109,18 +126,41 @@ async def test_nothing_outside_can_be_changed(ws: Workspace, part: httpx.AsyncCl
     away = f"/{HIDDEN}/b.md"
     here = "/workspace/public/a.md"
     for verb, body in (
-        ("write", {"path": away, "content": "x"}), ("edit", {"path": away, "find": "kept", "replace": "x"}),
-        ("append", {"path": away, "text": "x"}), ("set", {"path": away, "kind": "x"}), ("rename", {"src": away, "dst": "/outputs/b.md"}),
-        ("move", {"src": here, "dst": f"/{HIDDEN}/c.md"}), ("copy", {"src": away, "dst": "/outputs/b.md"}),
-        ("copy", {"src": here, "dst": f"/{HIDDEN}/c.md"}), ("copy", {"src": here, "dst": here, "to_namespace": "other"}),
-        ("undo", {"path": away}), ("redo", {"path": away}), ("finalize", {"path": away}), ("withdraw", {"path": away}),
-        ("gc", {}), ("drop_namespace", {"name": "default"}), ("drop_namespace", {"name": "other"}), ("write", {"path": "/workspace/x", "content": 1}),
-        ("transaction", {"operations": [{"verb": "write", "path": here, "content": "x"}, {"verb": "delete", "path": away}]}),
+        ("write", {"path": away, "content": "x"}),
+        ("edit", {"path": away, "find": "kept", "replace": "x"}),
+        ("append", {"path": away, "text": "x"}),
+        ("set", {"path": away, "kind": "x"}),
+        ("rename", {"src": away, "dst": "/outputs/b.md"}),
+        ("move", {"src": here, "dst": f"/{HIDDEN}/c.md"}),
+        ("copy", {"src": away, "dst": "/outputs/b.md"}),
+        ("copy", {"src": here, "dst": f"/{HIDDEN}/c.md"}),
+        ("copy", {"src": here, "dst": here, "to_namespace": "other"}),
+        ("undo", {"path": away}),
+        ("redo", {"path": away}),
+        ("finalize", {"path": away}),
+        ("withdraw", {"path": away}),
+        ("gc", {}),
+        ("drop_namespace", {"name": "default"}),
+        ("drop_namespace", {"name": "other"}),
+        ("write", {"path": "/workspace/x", "content": 1}),
+        (
+            "transaction",
+            {
+                "operations": [
+                    {"verb": "write", "path": here, "content": "x"},
+                    {"verb": "delete", "path": away},
+                ]
+            },
+        ),
         ("transaction", {"operations": [{"verb": "copy", "src": away, "dst": "/outputs/b.md"}]}),
-    ):  # fmt: skip
+    ):
         answer = await post(part, verb, **body)
         assert answer.status_code in (400, 403, 409), (verb, body, answer.text)
-    for method, params in (("PUT", {"path": away}), ("DELETE", {"path": away}), ("DELETE", {"path": f"/{HIDDEN}", "recursive": "true"})):  # fmt: skip
+    for method, params in (
+        ("PUT", {"path": away}),
+        ("DELETE", {"path": away}),
+        ("DELETE", {"path": f"/{HIDDEN}", "recursive": "true"}),
+    ):
         assert (await part.request(method, "/v1/file", params=params)).status_code == 403
     assert await ws.read_text(away) == "kept"
     assert await ws.read_text(here) == "open"
@@ -136,10 +176,12 @@ async def test_a_rename_over_the_border_shows_one_end(
     await ws.rename(f"/{HIDDEN}/b.md", "/outputs/b.md")
     await ws.rename("/outputs/b.md", f"/{HIDDEN}/back.md")
     log = (await get(part, "log")).json()
-    assert [(e["sequence"], [(c["type"], c["path"], c["from_path"]) for c in e["changes"]]) for e in log] == [
+    assert [
+        (e["sequence"], [(c["type"], c["path"], c["from_path"]) for c in e["changes"]]) for e in log
+    ] == [
         (4, [("delete", "/outputs/b.md", None)]),
         (3, [("create", "/outputs/b.md", None)]),
-    ]  # fmt: skip
+    ]
     seen: list[Any] = []
     async with part.stream("GET", "/v1/events", params={"cursor": cursor}) as stream:
         async for line in stream.aiter_lines():
@@ -178,17 +220,25 @@ async def test_versions_from_outside_stay_there(ws: Workspace, part: httpx.Async
     assert [entry["version"] for entry in history] == [4, 3]
     assert (await get(part, "diff", path=at)).json()["from_version"] == 3
     for path, params in (
-        ("file", {"version": 1}), ("file", {"version": 2}), ("content", {"version": 2}), ("diff", {"from_version": 2}),
-        ("diff", {"from_version": 1, "to_version": 4}), ("diff", {"to_version": 3}), ("diff", {"to_version": 2}),
-    ):  # fmt: skip
+        ("file", {"version": 1}),
+        ("file", {"version": 2}),
+        ("content", {"version": 2}),
+        ("diff", {"from_version": 2}),
+        ("diff", {"from_version": 1, "to_version": 4}),
+        ("diff", {"to_version": 3}),
+        ("diff", {"to_version": 2}),
+    ):
         answer = await get(part, path, path=at, **params)
         assert answer.status_code == 404, (path, params, answer.text)
         assert HIDDEN not in answer.text
     for verb, body in (
-        ("undo", {}), ("redo", {}), ("undo", {"to_version": 2}), ("finalize", {"version": 1}),
+        ("undo", {}),
+        ("redo", {}),
+        ("undo", {"to_version": 2}),
+        ("finalize", {"version": 1}),
         ("transaction", {"operations": [{"verb": "read", "path": at, "version": 2}]}),
         ("transaction", {"operations": [{"verb": "finalize", "path": at, "version": 2}]}),
-    ):  # fmt: skip
+    ):
         answer = await post(part, verb, **(body if verb == "transaction" else {"path": at} | body))
         assert answer.status_code in (403, 404), (verb, body, answer.text)
         assert HIDDEN not in answer.text
