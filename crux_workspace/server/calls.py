@@ -92,6 +92,12 @@ class Call:
 
     # -- what it expects
 
+    @property
+    def expects(self) -> bool:
+        """Whether headers of a change name the file that it is about."""
+        headers = self.request.headers
+        return "if-match" in headers or "if-none-match" in headers
+
     async def expected(
         self, reader: Workspace | Transaction, path: str
     ) -> int | WorkspaceFile | None:

@@ -42,27 +42,26 @@ async def carry_out(call: Call, verb: str, given: dict[str, Any]) -> Any:  # noq
     """
     workspace = call.workspace
     await check_versions(call.principal, workspace, verb, given)
-    if call.transaction is not None:
-        return await call.service.transactions.run(call, verb, given)
-    conditional = False
-    if "path" in given and given.get("if_version") is None and "if_version" in given:
-        given["if_version"] = await call.expected(workspace, given["path"])
-        conditional = given["if_version"] is not None
-    if verb not in _KEYLESS and call.idempotency_key is not None:
-        given["idempotency_key"] = call.idempotency_key
+    conditional = call.expects and "path" in given and given.get("if_version", 0) is None
     try:
+        if call.transaction is not None:
+            return await call.service.transactions.run(call, verb, given)
+        if conditional:
+            given["if_version"] = await call.expected(workspace, given["path"])
+        if verb not in _KEYLESS and call.idempotency_key is not None:
+            given["idempotency_key"] = call.idempotency_key
         return await getattr(workspace, verb)(**given)
     except ConflictError as error:
-        if conditional:
-            raise Refusal(
-                412,
-                error.message,
-                code=ErrorCode(error.code),
-                hint=error.hint,
-                details=error.details,
-                retryable=True,
-            ) from error
-        raise
+        if not conditional:
+            raise
+        raise Refusal(
+            412,
+            error.message,
+            code=ErrorCode(error.code),
+            hint=error.hint,
+            details=error.details,
+            retryable=True,
+        ) from error
 
 
 async def delete_file(call: Call) -> Response:

@@ -14,6 +14,7 @@ from crux_workspace.server.problems import Refusal, problem
 __all__ = ["GuardedProtocol"]
 
 _EVENTS = "/v1/events"
+_LINGER_S = 1.0
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -28,6 +29,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unread = 0
         self._in_headers = False
         self._waiting: asyncio.TimerHandle | None = None
+        self._refused = False
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - asyncio's
         """Begin to wait for a request, unless there are too many connections."""
@@ -55,9 +57,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse, and refuse headers without end."""
+        if self._refused:
+            return
         self._unread += len(data)
         super().data_received(data)
-        if self.transport.is_closing():
+        if self._is_over():
             return
         cycle: RequestResponseCycle | None = self.cycle
         idle = cycle is None or cycle.response_complete
@@ -67,6 +71,9 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(431, f"The headers have more than {self._limits.max_header_bytes} bytes.")
         elif self._waiting is None:
             self._await_headers()
+
+    def _is_over(self) -> bool:
+        return self._refused or self.transport.is_closing()
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -109,4 +116,7 @@ class GuardedProtocol(HttpToolsProtocol):
         lines = [f"HTTP/1.1 {status} -".encode()]
         lines += [name + b": " + value for name, value in answer.raw_headers]
         self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + bytes(answer.body))
-        self.transport.close()
+        # What the client still sends is thrown away for a moment: closing at once would take the answer from it.
+        self._refused = True
+        self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.close)

@@ -200,7 +200,7 @@ class Transactions:
             )
         async with found.busy:
             try:
-                if "path" in given and given.get("if_version") is None and "if_version" in given:
+                if call.expects and "path" in given and given.get("if_version", 0) is None:
                     given["if_version"] = await call.expected(found.tx, given["path"])
                 return await getattr(found.tx, verb)(**given)
             finally:
