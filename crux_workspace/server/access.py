@@ -48,13 +48,13 @@ def _recognised(service: Service, request: Request) -> Principal:
         if found is None:
             raise _unknown("The bearer token is not known.")
         return found
-    cookie = request.cookies.get(COOKIE)
     if service.principals.open:
         anybody = service.principals.find(None)
         assert anybody is not None
         if changes:
             check_same_origin(request, needs_header=False)
         return anybody
+    cookie = request.cookies.get(COOKIE)
     found = None if cookie is None else service.sessions.find(cookie)
     if found is None:
         raise _unknown("A bearer token is needed.")

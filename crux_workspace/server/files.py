@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
+from crux_workspace.api.opening import inline_file
 from crux_workspace.errors import ErrorCode, PathNotFoundError, VersionNotFoundError
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.server.calls import Call, failed_precondition, tags_in
@@ -48,7 +49,8 @@ class _Found:
     content_kind: str
     sha256: str | None
     etag: str | None
-    updated_at: int
+    data: bytes | None = None
+    """The bytes, where they were read along."""
 
 
 async def get_file(call: Call) -> Response:
@@ -57,28 +59,48 @@ async def get_file(call: Call) -> Response:
     await check_versions(call.principal, call.workspace, "read", given)
     if call.transaction is not None:
         return await _staged_file(call)
-    request, tree = call.request, call.tree
+    tree = call.tree
     found = await _find(call, tree)
     headers = _headers(found)
     if found.etag is not None:
-        if (wanted := request.headers.get("if-match")) is not None and (
-            wanted.strip() != "*" and found.etag not in tags_in(wanted)
-        ):
-            raise failed_precondition(found.path, None)
-        if matches(request.headers.get("if-none-match"), found.etag):
+        _check_match(call, found)
+        if matches(call.request.headers.get("if-none-match"), found.etag):
             return Response(status_code=304, headers=headers)
     if found.size is None:
         return await _unsized(call, tree, found, headers)
-    wanted = request.headers.get("range")
-    if (condition := request.headers.get("if-range")) is not None and condition != found.etag:
-        wanted = None
-    span = span_of(wanted if found.etag is not None else None, found.size)
+    span = _wanted(call, found, found.size)
     if span.partial:
         headers["content-range"] = span.content_range
     headers["content-length"] = str(span.length)
+    return await _sent(call, tree, found, span, headers)
+
+
+def _check_match(call: Call, found: _Found) -> None:
+    wanted = call.request.headers.get("if-match")
+    if wanted is not None and wanted.strip() != "*" and found.etag not in tags_in(wanted):
+        raise failed_precondition(found.path, None)
+
+
+def _wanted(call: Call, found: _Found, size: int) -> Span:
+    headers = call.request.headers
+    condition = headers.get("if-range")
+    counts = found.etag is not None and condition in (None, found.etag)
+    return span_of(headers.get("range") if counts else None, size)
+
+
+async def _sent(
+    call: Call,
+    tree: Workspace | WorkspaceView,
+    found: _Found,
+    span: Span,
+    headers: dict[str, str],
+) -> Response:
     status = 206 if span.partial else 200
-    if request.method == "HEAD" or span.length == 0:
+    if call.request.method == "HEAD" or span.length == 0:
         return Response(status_code=status, headers=headers)
+    if found.data is not None:
+        data = found.data[span.offset : span.offset + span.length]
+        return Response(data, status, headers)
     body = _body(tree, found, span)
     if span.length <= _WHOLE_BYTES:
         return Response(b"".join([chunk async for chunk in body]), status, headers)
@@ -89,7 +111,12 @@ async def _find(call: Call, tree: Workspace | WorkspaceView) -> _Found:
     path, version = call.query.path, call.query.version
     if version is not None and call.query.at is not None:
         raise Refusal(400, "A request names a version of a file or a past tree, not both.")
-    file = await tree.stat(path)
+    data = None
+    inline = await inline_file(tree, path) if version is None else None
+    if inline is None:
+        file = await tree.stat(path)
+    else:
+        file, data = inline.file, inline.data
     if version is not None and (file is None or file.version != version):
         return await _older(call, file, version)
     if file is None:
@@ -104,7 +131,7 @@ async def _find(call: Call, tree: Workspace | WorkspaceView) -> _Found:
         file.content_kind,
         file.sha256,
         etag_of(file) if known and file.id else None,
-        file.updated_at,
+        data,
     )
 
 
@@ -127,7 +154,6 @@ async def _older(call: Call, file: WorkspaceFile | None, version: int) -> _Found
         entry.content_kind,
         entry.sha256,
         f'"{name}.{version}"',
-        entry.created_at,
     )
 
 

@@ -8,11 +8,10 @@ import msgspec
 
 from crux_workspace.errors import ErrorCode
 from crux_workspace.server import shapes
+from crux_workspace.server.answers import REF, RESULTS, result_components
 from crux_workspace.server.routes import ROUTES, Route
 
 __all__ = ["document"]
-
-_REF = "#/components/schemas/{name}"
 
 
 def document(version: str) -> dict[str, Any]:
@@ -21,8 +20,8 @@ def document(version: str) -> dict[str, Any]:
         {kind for route in ROUTES for kind in (route.query, route.body) if kind is not None},
         key=lambda kind: kind.__name__,
     )
-    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
-    del schemas
+    _, components = msgspec.json.schema_components(kinds, ref_template=REF)
+    components |= result_components()
     components["Problem"] = _PROBLEM
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
@@ -67,7 +66,7 @@ _PROBLEM = {
 }
 _PROBLEM_ANSWER = {
     "description": "Refused.",
-    "content": {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}},
+    "content": {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}},
 }
 
 
@@ -82,16 +81,18 @@ def _operation(route: Route, components: dict[str, Any]) -> dict[str, Any]:
         found["x-verbs"] = list(route.verbs)
     if route.body is not None:
         name = route.body.__name__
-        schema = {"$ref": _REF.format(name=name)}
+        schema = {"$ref": REF.format(name=name)}
         found["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schema}},
         }
     elif route.raw_body is not None:
-        found["requestBody"] = {
-            "required": True,
-            "content": {route.raw_body: {"schema": {"type": "string", "format": "binary"}}},
+        content: dict[str, Any] = {
+            route.raw_body: {"schema": {"type": "string", "format": "binary"}}
         }
+        if route.path == "/v1/traces":
+            content["application/json"] = {"schema": {"type": "object"}}
+        found["requestBody"] = {"required": True, "content": content}
     return found
 
 
@@ -146,14 +147,18 @@ def _headers(route: Route) -> list[dict[str, Any]]:
 
 
 def _responses(route: Route) -> dict[str, Any]:
-    media = {"json": "application/json", "bytes": "*/*", "events": "text/event-stream"}
     good: dict[str, Any] = {"description": "Done."}
-    if route.answer != "nothing":
-        good["content"] = {media[route.answer]: {"schema": {}}}
+    if route.answer == "json":
+        good["content"] = {"application/json": {"schema": RESULTS[route.path]}}
+        if route.path == "/v1/traces":
+            good["content"]["application/x-protobuf"] = {"schema": {}}
+    elif route.answer == "events":
+        good["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
+    elif route.answer == "bytes":
+        good["content"] = {"*/*": {"schema": {}}}
     found = {str(route.status): good, "default": _PROBLEM_ANSWER}
-    if route.path == "/v1/file":
-        found |= {
-            "GET": {"206": good, "304": {"description": "As it was."}},
-            "PUT": {"201": good},
-        }.get(route.method, {})
+    if route.path == "/v1/file" and route.method == "GET":
+        found |= {"206": good, "304": {"description": "It is as the client has it."}}
+    if route.path == "/v1/file" and route.method == "PUT":
+        found["201"] = good
     return found

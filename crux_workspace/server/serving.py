@@ -11,10 +11,13 @@ from time import monotonic
 
 import uvicorn
 
+from crux_workspace.errors import StorageError
 from crux_workspace.server.protocol import GuardedProtocol
 from crux_workspace.server.service import Service
 
 __all__ = ["serve"]
+
+_BACKLOG = 1_024
 
 
 class _Server(uvicorn.Server):
@@ -73,12 +76,11 @@ async def serve(
         host: Address to listen at.
         port: Port; 0 takes a free one.
         started: Called with the address once requests are answered.
+
+    Raises:
+        StorageError: The address cannot be had (``STORE_UNAVAILABLE``).
     """
-    listening = socket.create_server(
-        (host.strip("[]"), port),
-        family=socket.AF_INET6 if ":" in host else socket.AF_INET,
-        backlog=1_024,
-    )
+    listening = _listening(host.strip("[]"), port)
     config = uvicorn.Config(
         service,
         http=partial(GuardedProtocol, limits=service.limits),  # type: ignore[arg-type]
@@ -101,3 +103,33 @@ async def serve(
 def _tell(started: Callable[[str, int], object] | None, listening: socket.socket) -> None:
     if started is not None:
         started(*listening.getsockname()[:2])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Open a listening socket; asyncio sends small answers at once only where the protocol is named.
+
+    Raises:
+        StorageError: The address cannot be had (``STORE_UNAVAILABLE``).
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, _, _, address = found[0]
+        listening = socket.socket(family, kind, socket.IPPROTO_TCP)
+    except OSError as error:
+        raise _taken(host, port, error) from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise _taken(host, port, error) from error
+    return listening
+
+
+def _taken(host: str, port: int, error: OSError) -> StorageError:
+    return StorageError(
+        f"The service cannot listen at {host}:{port}: {error.strerror}.",
+        hint="Choose another --host or --port.",
+        retryable=False,
+    )

@@ -10,7 +10,7 @@ from crux_workspace.telemetry.guard import note_failure
 from crux_workspace.telemetry.listening import MeterSource, TracerSource
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDownCounter
+    from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider
     from opentelemetry.trace import Span, Tracer, TracerProvider
 
 __all__ = ["RequestRecorder", "RequestSpan"]
@@ -20,11 +20,17 @@ class _Instruments:
     __slots__ = ("active", "duration", "refused")
 
     def __init__(self, meter: Meter) -> None:
+        from opentelemetry.metrics import Observation
+
+        self.active = 0
         self.duration: Histogram = meter.create_histogram(
             "http.server.request.duration", "s", "How long a request took"
         )
-        self.active: UpDownCounter = meter.create_up_down_counter(
-            "http.server.active_requests", "{request}", "Requests and event streams that are open"
+        meter.create_observable_up_down_counter(
+            "http.server.active_requests",
+            [lambda _: [Observation(self.active)]],
+            "{request}",
+            "Requests and event streams that are open",
         )
         self.refused: Counter = meter.create_counter(
             "crux.workspace.http.refused", "{request}", "Requests refused by a limit of the service"
@@ -43,7 +49,7 @@ class RequestSpan:
         self._token: Any = None
         self._began = time.perf_counter()
         if instruments is not None:
-            instruments.active.add(1)
+            instruments.active += 1
 
     def enter(self, tracer: Tracer, headers: Mapping[str, str]) -> None:
         """Start the span, as a child of the one that the caller's ``traceparent`` names."""
@@ -65,7 +71,7 @@ class RequestSpan:
         }
         try:
             if self._instruments is not None:
-                self._instruments.active.add(-1)
+                self._instruments.active -= 1
                 self._instruments.duration.record(time.perf_counter() - self._began, split)
                 if refused:
                     self._instruments.refused.add(1, {"http.response.status_code": status})

@@ -152,6 +152,7 @@ def test_sessions_end_by_themselves() -> None:
     assert sessions.find(secret) is who
     now = 12 * 3_600 + 1
     assert sessions.find(secret) is None
+    who = object()
     assert [sessions.find(sessions.begin(who)) is who for _ in range(1_100)] == [True] * 1_100
     assert len(sessions._open) <= 1_000
 

@@ -152,7 +152,10 @@ async def test_an_upload_that_breaks_off_leaves_nothing(ws: Workspace) -> None:
 
 async def test_a_reader_that_stops_is_let_go(ws: Workspace) -> None:
     await ws.write("/workspace/big.bin", b"\x00" * 30_000_000)
-    async with limited(ws, idle_seconds=0.3, max_requests=1) as client, connected(client) as (reader, writer):
+    async with (
+        limited(ws, idle_seconds=0.3, max_requests=1) as client,
+        connected(client) as (reader, writer),
+    ):
         writer.write(
             b"GET /v1/file?path=/workspace/big.bin HTTP/1.1\r\nhost: x\r\n" + AUTH + b"\r\n"
         )

@@ -102,7 +102,10 @@ async def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
                 assert count <= len(lines) <= count + 1
                 twin = path.replace("workspace", "outputs").replace(".md", ".json")
                 assert await ws.read_json(twin) == {"n": len(lines) - 1}
-    async with service_process(store, "--write") as service, httpx.AsyncClient(base_url=service.url) as client:
+    async with (
+        service_process(store, "--write") as service,
+        httpx.AsyncClient(base_url=service.url) as client,
+    ):
         for worker in range(6):  # the last one again: it is there once
             path = f"/workspace/{worker}.md"
             number = told[path] - 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from crux_workspace.errors import ErrorCode
 from crux_workspace.model.verbs import VERBS
+from crux_workspace.server.answers import RESULTS
 from crux_workspace.server.openapi import document
 from crux_workspace.server.problems import STATUS
 from crux_workspace.server.routes import COMPOSED, ROUTES
@@ -78,6 +79,10 @@ def test_every_route_is_documented() -> None:
     assert {route.path for route in ROUTES} | OUTSIDE <= told
     paths = document("1")["paths"]
     assert set(paths) == {route.path for route in ROUTES} | OUTSIDE
+
+
+def test_every_json_answer_has_its_shape() -> None:
+    assert {route.path for route in ROUTES if route.answer == "json"} == set(RESULTS)
 
 
 def test_operation_ids_are_unique() -> None:

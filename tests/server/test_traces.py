@@ -70,7 +70,7 @@ async def test_markers_become_versions(http: httpx.AsyncClient) -> None:
 
 
 async def test_other_and_malformed_spans_are_passed_over(http: httpx.AsyncClient) -> None:
-    for body in (
+    bodies: tuple[dict[str, Any], ...] = (
         export(("hash:aa", 1, "1" * 16), name="workspace.operation"),
         export(("/workspace/a.md", 1, "1" * 16)),
         export(("hash:aa", "x", "1" * 16)),
@@ -80,7 +80,8 @@ async def test_other_and_malformed_spans_are_passed_over(http: httpx.AsyncClient
         {},
         {"resourceSpans": []},
         {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "workspace.version"}]}]}]},
-    ):
+    )
+    for body in bodies:
         assert (await http.post("/v1/traces", json=body)).status_code == 200, body
     assert await versions(http) == []
 

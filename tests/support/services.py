@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 from crux_workspace import Workspace
 from crux_workspace.server import Token, hash_token, serve, service_app
@@ -45,6 +47,38 @@ async def serving(ws: Workspace, **options: Any) -> AsyncIterator[str]:
     finally:
         service.shut_down()
         await running
+
+
+class Connection:
+    """One HTTP/1.1 connection, as cheap as can be: what is measured is the service."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._host, self._port = parts.hostname or "", parts.port
+        self._head = f"host: {parts.netloc}\r\n"
+
+    async def __aenter__(self) -> Connection:
+        self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._writer.close()
+
+    async def ask(
+        self, method: str, address: str, /, *, body: Any = None, raw: bytes = b"", **query: object
+    ) -> tuple[int, bytes]:
+        """Send a request with a JSON body, or a raw one; gives status and body."""
+        data = raw if body is None else json.dumps(body).encode()
+        kind = "" if body is None else "content-type: application/json\r\n"
+        target = f"{address}?{urlencode(query)}" if query else address
+        head = (
+            f"{method} {target} HTTP/1.1\r\n{self._head}{kind}content-length: {len(data)}\r\n\r\n"
+        )
+        self._writer.write(head.encode() + data)
+        lines = (await self._reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
+        named = dict(line.lower().split(b": ", 1) for line in lines[1:] if line)
+        length = int(named.get(b"content-length", b"0"))
+        return int(lines[0].split()[1]), await self._reader.readexactly(length)
 
 
 class ServiceProcess:
