@@ -11,7 +11,7 @@ from crux_workspace.errors import ErrorCode
 from crux_workspace.model.labels import check_label
 from crux_workspace.mounts.routing import Router
 from crux_workspace.server.problems import Refusal
-from crux_workspace.server.tokens import Token, Tokens
+from crux_workspace.server.tokens import UNNAMED, Token, Tokens
 
 __all__ = ["Principal", "Principals"]
 
@@ -35,8 +35,9 @@ class Principal:
     approves: bool
     """It may see and answer what waits for a person."""
     actor: str | None
-    names_actor: bool
-    """Commits say the token's name where the client names nobody."""
+    """Who its commits say made them, whatever the client says."""
+    default_actor: str | None
+    """Who they say otherwise, where the client names nobody."""
 
     @property
     def router(self) -> Router:
@@ -85,7 +86,7 @@ class Principal:
             return self.actor
         if claimed is not None:
             return check_label("actor", claimed)
-        return self.name if self.names_actor else None
+        return self.default_actor
 
     def key(self, given: str | None) -> str | None:
         """Return an idempotency key as the store keeps it: those of two tokens never meet."""
@@ -127,6 +128,7 @@ class Principals:
     def __init__(self, workspace: Workspace, tokens: Iterable[Token], *, write: bool) -> None:
         self._root = unbound(workspace)
         self._bound = workspace._runner.bound
+        self._actor = workspace._runner.actor
         setting = workspace._core.namespace
         self._default = self._bound or (setting if isinstance(setting, str) else None)
         self._tokens = Tokens(tokens)
@@ -185,7 +187,7 @@ class Principals:
             partial={m.path for m in workspace.mounts} != {m.path for m in self._root.mounts},
             approves=writes if token is None else token.approvals,
             actor=None if token is None else token.actor,
-            names_actor=token is not None and token.name != "token",
+            default_actor=self._actor if token is None or token.name == UNNAMED else token.name,
         )
 
     async def aclose(self) -> None:

@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from time import monotonic
+from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect, Request
@@ -35,6 +37,7 @@ __all__ = ["Service"]
 
 _log = logging.getLogger("crux_workspace.server")
 _SWEEP_S = 1.0
+_FRAMES = 8
 _LEFT_BYTES = 1 << 20
 _LEFT_S = 1.0
 _METHODS: dict[str, dict[str, Route]] = {}
@@ -167,7 +170,7 @@ class Service:
             return problem(error)
         if isinstance(error, TimeoutError):
             return problem(_too_slow())
-        _log.error("a request failed", exc_info=error)
+        _log.error("a request failed: %s at %s", type(error).__name__, _places(error))
         return problem(
             Refusal(500, "The service failed; its log says why.", code=ErrorCode.INTERNAL)
         )
@@ -302,6 +305,12 @@ def _known_route(path: str) -> str:
     if path in _METHODS or path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
         return path
     return "/threads/" if path.startswith("/threads/") else "other"
+
+
+def _places(error: BaseException) -> str:
+    """Return where an error came from; its text may hold paths or content."""
+    frames = extract_tb(error.__traceback__)[-_FRAMES:]
+    return " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
 
 
 def _is_plain(scope: Scope) -> bool:

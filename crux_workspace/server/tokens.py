@@ -16,9 +16,11 @@ from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import check_namespace, normalise
 
-__all__ = ["Token", "Tokens", "hash_token", "load_tokens", "new_token"]
+__all__ = ["UNNAMED", "Token", "Tokens", "hash_token", "load_tokens", "new_token"]
 
 MIN_TOKEN_CHARACTERS = 16
+UNNAMED = "token"
+"""Name of a token that commits do not name."""
 _SCHEME = "sha256:"
 _FIELDS = {
     "name",
@@ -38,7 +40,7 @@ class Token:
     """One bearer token: only its hash is kept."""
 
     name: str
-    """What logs and commits call it."""
+    """What logs and commits call it; commits pass over the name ``token``."""
     hash: str = field(repr=False)
     """``sha256:`` and 64 hex digits, as `hash_token` gives it."""
     access: Literal["read", "readwrite"] = "read"

@@ -18,6 +18,7 @@ PUBLIC = (
     "crux_workspace.agent",
     "crux_workspace.errors",
     "crux_workspace.mounts",
+    "crux_workspace.server",
     "crux_workspace.storage",
     "crux_workspace.telemetry",
     "crux_workspace.testing",

@@ -233,7 +233,10 @@ async def test_what_is_not_http_is_a_problem_too(url: str, data: bytes) -> None:
 
 
 async def test_a_failure_of_the_service_tells_nothing(
-    http: httpx.AsyncClient, ws: Workspace, monkeypatch: pytest.MonkeyPatch
+    http: httpx.AsyncClient,
+    ws: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a secret of the inside")
@@ -241,6 +244,8 @@ async def test_a_failure_of_the_service_tells_nothing(
     monkeypatch.setattr(Workspace, "stat", broken)
     told = check(await http.get("/v1/stat", params={"path": "/workspace/a"}), 500, "INTERNAL")
     assert "secret" not in str(told)
+    assert "ZeroDivisionError" in caplog.text
+    assert "secret" not in caplog.text
 
 
 async def test_errors_of_the_verbs_keep_their_details(

@@ -111,12 +111,13 @@ def serve(
 
 def _tokens(secret: str | None, path: Path | None, *, write: bool) -> list[Token]:
     from crux_workspace.server import Token, hash_token, load_tokens
+    from crux_workspace.server.tokens import UNNAMED
 
     found = [] if path is None else load_tokens(path)
     if secret is not None:
         found.append(
             Token(
-                name="token",
+                name=UNNAMED,
                 hash=hash_token(secret),
                 access="readwrite" if write else "read",
                 all_namespaces=True,
