@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from starlette.requests import Request
 
@@ -34,7 +35,7 @@ _JSON_TYPES = ("application/json",)
 class Call:
     """A request that was let in."""
 
-    __slots__ = ("_workspace", "body", "principal", "query", "request", "route", "service")
+    __slots__ = ("_workspace", "body", "held", "principal", "query", "request", "route", "service")
 
     def __init__(
         self, service: Service, route: Route, request: Request, principal: Principal
@@ -45,6 +46,8 @@ class Call:
         self.principal = principal
         self.query: Any = NoQuery()
         self.body: Any = None
+        self.held = 0
+        """Bytes of its body that are counted as kept in memory."""
         self._workspace: Workspace | None = None
 
     async def read(self) -> None:
@@ -69,7 +72,7 @@ class Call:
     def workspace(self) -> Workspace:
         """The workspace as its sender may see it, bound to the namespace."""
         if self._workspace is None:
-            claimed = self.request.headers.get(ACTOR)
+            claimed = self._label(ACTOR)
             self._workspace = self.principal.view(self.namespace, claimed)
         return self._workspace
 
@@ -88,7 +91,12 @@ class Call:
     @property
     def idempotency_key(self) -> str | None:
         """The key that makes a repeated request take effect once."""
-        return self.principal.key(self.request.headers.get(IDEMPOTENCY_KEY))
+        return self.principal.key(self._label(IDEMPOTENCY_KEY))
+
+    def _label(self, name: str) -> str | None:
+        """Return a header that may say any text: percent-encoded UTF-8."""
+        given = self.request.headers.get(name)
+        return None if given is None else unquote(given)
 
     # -- what it expects
 
@@ -141,7 +149,11 @@ class Call:
 
     async def whole_body(self, limit: int, *, encodings: tuple[str, ...] = ()) -> bytes:
         """Return a body that fits into memory; `encodings` are let through as they are."""
-        parts = [chunk async for chunk in self.body_chunks(limit, encodings=encodings)]
+        parts = []
+        async for chunk in self.body_chunks(limit, encodings=encodings):
+            self.service.hold(len(chunk))
+            self.held += len(chunk)
+            parts.append(chunk)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def body_chunks(

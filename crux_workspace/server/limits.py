@@ -17,6 +17,8 @@ class ServiceLimits:
     """Bytes of a body that is streamed into a file; the workspace's own `Limits.max_file_bytes` holds as well."""
     max_json_bytes: int = 16 << 20
     """Bytes of a JSON body, which is held in memory."""
+    max_held_bytes: int = 256 << 20
+    """Bytes of all such bodies at once."""
     max_trace_bytes: int = 4 << 20
     """Bytes of one OTLP export, unpacked."""
     max_query_bytes: int = 16 << 10

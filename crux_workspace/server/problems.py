@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from crux_workspace.errors import ErrorCode, WorkspaceError
 
-__all__ = ["MEDIA_TYPE", "STATUS", "Refusal", "problem", "status_of"]
+__all__ = ["MEDIA_TYPE", "STATUS", "Refusal", "busy", "problem", "status_of", "too_slow"]
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -100,3 +100,26 @@ def problem(error: Refusal | WorkspaceError, *, status: int | None = None) -> Re
         "retryable": error.retryable,
     }
     return Response(msgspec.json.encode(body), found, headers, MEDIA_TYPE)
+
+
+def busy(what: str) -> Refusal:
+    """Make the error of a service that has enough to do."""
+    return Refusal(
+        503,
+        f"The service is busy: too many {what} at once.",
+        code=ErrorCode.STORE_UNAVAILABLE,
+        retryable=True,
+        headers={"retry-after": "1"},
+    )
+
+
+def too_slow() -> Refusal:
+    """Make the error of a request that ran out of time."""
+    return Refusal(
+        504,
+        "The request took too long; whether it took effect is not known.",
+        code=ErrorCode.STORE_TIMEOUT,
+        hint="Repeat it with the same Idempotency-Key.",
+        retryable=True,
+        headers={"retry-after": "1"},
+    )

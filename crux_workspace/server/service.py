@@ -7,21 +7,21 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from time import monotonic
 from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.server.access import let_in
 from crux_workspace.server.calls import Call
+from crux_workspace.server.exchange import Received, Sent
 from crux_workspace.server.labels import Labels
 from crux_workspace.server.limits import ServiceLimits
 from crux_workspace.server.masking import masked_error
-from crux_workspace.server.problems import Refusal, problem
+from crux_workspace.server.problems import Refusal, busy, problem, too_slow
 from crux_workspace.server.routes import ROUTES, Route
 from crux_workspace.server.sessions import Sessions
 from crux_workspace.server.traces import TraceBook
@@ -38,8 +38,6 @@ __all__ = ["Service"]
 _log = logging.getLogger("crux_workspace.server")
 _SWEEP_S = 1.0
 _FRAMES = 8
-_LEFT_BYTES = 1 << 20
-_LEFT_S = 1.0
 _METHODS: dict[str, dict[str, Route]] = {}
 for _route in ROUTES:
     _METHODS.setdefault(_route.path, {})[_route.method] = _route
@@ -82,6 +80,7 @@ class Service:
         self._inspector = inspector
         self._plain = plain
         self._requests = 0
+        self._held = 0
         self._streams = 0
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -110,7 +109,10 @@ class Service:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_S)
-            await self.transactions.sweep()
+            try:
+                await self.transactions.sweep()
+            except Exception as error:
+                _log.error("open transactions were not swept: %s", type(error).__name__)
 
     def shut_down(self) -> None:
         """End the event streams, and let `serve` return once the requests in flight are answered; idempotent."""
@@ -138,9 +140,9 @@ class Service:
     # -- one request
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        received = _Received(scope, receive)
+        received = Received(scope, receive)
         request = Request(scope, received)
-        sent = _Sent(send, self.limits)
+        sent = Sent(send, self.limits)
         span = self._recorder.start(_known_method(scope["method"]), request.headers)
         try:
             await self._served(request, scope, received, sent)
@@ -148,9 +150,7 @@ class Service:
             if span is not None:
                 span.end(_known_route(scope["path"]), sent.status, refused=sent.status in _LIMITS)
 
-    async def _served(
-        self, request: Request, scope: Scope, receive: _Received, sent: _Sent
-    ) -> None:
+    async def _served(self, request: Request, scope: Scope, receive: Received, sent: Sent) -> None:
         try:
             await self._serve(request, scope, receive, sent)
         except ClientDisconnect:
@@ -169,7 +169,7 @@ class Service:
         if isinstance(error, Refusal | WorkspaceError):
             return problem(error)
         if isinstance(error, TimeoutError):
-            return problem(_too_slow())
+            return problem(too_slow())
         _log.error("a request failed: %s at %s", type(error).__name__, _places(error))
         return problem(
             Refusal(500, "The service failed; its log says why.", code=ErrorCode.INTERNAL)
@@ -223,6 +223,8 @@ class Service:
                     return
         except WorkspaceError as error:
             raise masked_error(principal, error) from error
+        finally:
+            self.hold(-call.held)
         await answer(scope, receive, send)
 
     def _check(self, request: Request) -> None:
@@ -244,12 +246,22 @@ class Service:
     @contextmanager
     def _working(self) -> Iterator[None]:
         if self._requests >= self.limits.max_requests:
-            raise _busy("requests")
+            raise busy("requests")
         self._requests += 1
         try:
             yield
         finally:
             self._requests -= 1
+
+    def hold(self, size: int) -> None:
+        """Count bytes of bodies that are kept in memory; negative lets go of them.
+
+        Raises:
+            Refusal: There are too many (503).
+        """
+        if size > 0 and self._held + size > self.limits.max_held_bytes:
+            raise busy("large bodies")
+        self._held += size
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
@@ -259,41 +271,12 @@ class Service:
             Refusal: There are too many (503).
         """
         if self._streams >= self.limits.max_streams:
-            raise _busy("event streams")
+            raise busy("event streams")
         self._streams += 1
         try:
             yield
         finally:
             self._streams -= 1
-
-
-class _Sent:
-    """Sends an answer to a client that takes it fast enough, and knows its status; 0 before there is one."""
-
-    __slots__ = ("_limits", "_send", "_taken", "_waited", "status")
-
-    def __init__(self, send: Send, limits: ServiceLimits) -> None:
-        self._send = send
-        self._limits = limits
-        self._taken = 0
-        self._waited = 0.0
-        self.status = 0
-
-    async def __call__(self, message: Message) -> None:
-        """Send one message.
-
-        Raises:
-            TimeoutError: The client does not take what was sent before.
-        """
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-        began = monotonic()
-        async with asyncio.timeout(self._limits.idle_seconds):
-            await self._send(message)
-        self._waited += monotonic() - began
-        self._taken += len(message.get("body", b""))
-        if message.get("more_body") and self._taken < self._limits.slowest_taken(self._waited):
-            raise TimeoutError
 
 
 def _known_method(method: str) -> str:
@@ -317,51 +300,3 @@ def _is_plain(scope: Scope) -> bool:
     """Tell whether the path came as it is: an encoded spelling of a route is none."""
     raw = scope.get("raw_path")
     return raw is None or b"%" not in raw
-
-
-class _Received:
-    """Knows whether a request's body has come in whole."""
-
-    __slots__ = ("_receive", "whole")
-
-    def __init__(self, scope: Scope, receive: Receive) -> None:
-        names = dict(scope["headers"])
-        self._receive = receive
-        self.whole = (
-            names.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in names
-        )
-
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        if not message.get("more_body"):
-            self.whole = True
-        return message
-
-    async def take_rest(self) -> None:
-        """Take in what is left of a small body, so that a client that is still sending sees why it was refused."""
-        left = _LEFT_BYTES
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LEFT_S):
-                while left > 0 and not self.whole:
-                    left -= len((await self()).get("body", b""))
-
-
-def _busy(what: str) -> Refusal:
-    return Refusal(
-        503,
-        f"The service is busy: too many {what} at once.",
-        code=ErrorCode.STORE_UNAVAILABLE,
-        retryable=True,
-        headers={"retry-after": "1"},
-    )
-
-
-def _too_slow() -> Refusal:
-    return Refusal(
-        504,
-        "The request took too long; whether it took effect is not known.",
-        code=ErrorCode.STORE_TIMEOUT,
-        hint="Repeat it with the same Idempotency-Key.",
-        retryable=True,
-        headers={"retry-after": "1"},
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
@@ -146,6 +147,7 @@ class Transactions:
         self._limits = limits
         self._clock = clock
         self._open: dict[str, _Open] = {}
+        self._counts: Counter[Principal] = Counter()
 
     async def begin(self, call: Call) -> str:
         """Begin one; returns the name that its further requests give.
@@ -153,11 +155,11 @@ class Transactions:
         Raises:
             Refusal: The caller holds too many (429).
         """
-        mine = [one for one in self._open.values() if one.principal is call.principal]
-        if len(mine) >= self._limits.max_transactions:
+        mine = self._counts[call.principal]
+        if mine >= self._limits.max_transactions:
             raise Refusal(
                 429,
-                f"The token holds {len(mine)} open transactions; end one first.",
+                f"The token holds {mine} open transactions; end one first.",
                 code=ErrorCode.STORE_UNAVAILABLE,
                 retryable=True,
                 headers={"retry-after": "1"},
@@ -165,7 +167,12 @@ class Transactions:
         request: TransactionRequest[Any] = call.workspace.transaction(
             idempotency_key=call.idempotency_key
         )
-        tx = await request.__aenter__()
+        self._counts[call.principal] += 1
+        try:
+            tx = await request.__aenter__()
+        except BaseException:
+            self._counts[call.principal] -= 1
+            raise
         name = secrets.token_hex(16)
         due = self._clock() + self._limits.transaction_seconds
         self._open[name] = _Open(call.principal, call.namespace, request, tx, due)
@@ -214,6 +221,7 @@ class Transactions:
                 raise StateError(
                     "The transaction has ended meanwhile.", code=ErrorCode.TRANSACTION_CLOSED
                 )
+            self._counts[found.principal] -= 1
             await found.request.end(found.tx, failed=failed)
             return found.tx
 
@@ -223,10 +231,12 @@ class Transactions:
         for name, found in list(self._open.items()):
             if found.due <= now and not found.busy.locked():
                 del self._open[name]
+                self._counts[found.principal] -= 1
                 await found.request.end(found.tx, failed=True)
 
     async def aclose(self) -> None:
         """Drop all of them."""
+        self._counts.clear()
         while self._open:
             _, found = self._open.popitem()
             await found.request.end(found.tx, failed=True)

@@ -174,6 +174,9 @@ async def test_commits_say_who_made_them(ws: Workspace) -> None:
         bad = {"authorization": "Bearer secret-of-named-token", "workspace-actor": "x" * 600}
         assert (await http.post("/v1/write", json=WRITE, headers=bad)).status_code == 400
     assert [entry.actor for entry in await ws.log()] == ["agent:fixed", "agent:x", "named"]
+    async with serving(ws, write=True) as url, httpx.AsyncClient(base_url=url) as http:
+        await http.post("/v1/write", json=WRITE, headers={"workspace-actor": "agent:%C3%BC%25"})
+    assert (await ws.log(limit=1))[0].actor == "agent:ü%"
     acting = ws.acting_as("agent:served")
     async with serving(acting, write=True) as url, httpx.AsyncClient(base_url=url) as http:
         await http.post("/v1/write", json=WRITE)

@@ -72,6 +72,24 @@ async def test_bodies_above_their_limit_are_refused(ws: Workspace) -> None:
         assert len(await ws.history("/workspace/a.bin")) == 1
 
 
+async def test_large_bodies_share_what_memory_they_may_take(ws: Workspace) -> None:
+    head = b"POST /v1/write HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" + AUTH
+    async with limited(ws, max_held_bytes=100_000) as client:
+        async with connected(client) as (_, writer):
+            writer.write(head + b"content-length: 90000\r\n\r\n" + b" " * 80_000)
+            await asyncio.sleep(0.2)
+            body = {"path": "/workspace/a", "content": "x" * 30_000}
+            answer = await client.post("/v1/write", json=body)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        await asyncio.sleep(0.2)
+        assert (await client.post("/v1/write", json=body)).status_code == 200
+        kind = {"content-type": "application/json"}
+        for _ in range(5):  # what was refused holds nothing
+            answer = await client.post("/v1/write", content=b"[" * 60_000, headers=kind)
+            assert answer.status_code == 400
+        assert (await client.post("/v1/write", json=body)).status_code == 200
+
+
 async def test_a_body_that_lies_about_its_end_costs_nothing(ws: Workspace) -> None:
     async with limited(ws, max_body_bytes=10_000) as client:
         async with connected(client) as (reader, writer):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 from crux_workspace.errors import ErrorCode
 from crux_workspace.model.verbs import VERBS
+from crux_workspace.server import ServiceLimits
 from crux_workspace.server.answers import RESULTS
 from crux_workspace.server.openapi import document
 from crux_workspace.server.problems import STATUS
@@ -72,6 +74,11 @@ def test_the_documented_statuses_are_those_that_are_sent() -> None:
         if status not in ("401", "412")
     }
     assert told == STATUS
+
+
+def test_the_documented_limits_are_the_defaults() -> None:
+    rows = dict(re.findall(r"^\| `([a-z_]+)` \| ([0-9.]+) \|", DOCUMENT, re.M))
+    assert rows == {name: str(value) for name, value in asdict(ServiceLimits()).items()}
 
 
 def test_every_route_is_documented() -> None:

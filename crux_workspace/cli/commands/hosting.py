@@ -16,7 +16,6 @@ from crux_workspace.cli.declaring import command
 from crux_workspace.cli.session import Session
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.addresses import is_loopback
-from crux_workspace.model.extras import need_extra
 
 if TYPE_CHECKING:
     from crux_workspace.server import Token
@@ -63,6 +62,20 @@ def serve(
             help="TOML or JSON file of tokens, each with what it may do.",
         ),
     ] = None,
+    max_body_bytes: Annotated[
+        int | None,
+        typer.Option("--max-body-bytes", min=1, help="Most bytes of a streamed body (5 GiB)."),
+    ] = None,
+    max_requests: Annotated[
+        int | None,
+        typer.Option("--max-requests", min=1, help="Requests worked on at once (200)."),
+    ] = None,
+    request_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--request-seconds", min=0.1, help="Most time of a request that streams nothing (60)."
+        ),
+    ] = None,
 ) -> Coroutine[Any, Any, None]:
     """Serve the workspace over HTTP: every verb, events, transactions, health and metrics.
 
@@ -74,14 +87,20 @@ def serve(
     if store is not None:
         session = Session(replace(session.settings, url=store), session.out)
 
+    given = {
+        "max_body_bytes": max_body_bytes,
+        "max_requests": max_requests,
+        "request_seconds": request_seconds,
+    }
+
     async def run() -> None:
-        need_extra("starlette", "server")
-        need_extra("uvicorn", "server")
         from crux_workspace import configure, local_runtime
+        from crux_workspace.server import ServiceLimits, service_app
         from crux_workspace.server import serve as listen
-        from crux_workspace.server import service_app
         from crux_workspace.telemetry.prometheus import prometheus_metrics, use_everywhere
 
+        named: dict[str, Any] = {name: each for name, each in given.items() if each is not None}
+        limits = ServiceLimits(**named)
         provider, metrics = prometheus_metrics()
         use_everywhere(provider)
         known = _tokens(token or os.environ.get(_TOKEN) or None, tokens, write=write)
@@ -95,7 +114,9 @@ def serve(
         async with session.workspace() as ws, local_runtime() as runtime:
             configure(runtime=runtime)
             hosts = None if known else ("localhost", "127.0.0.1", "[::1]", host)
-            service = service_app(ws, tokens=known, write=write, metrics=metrics, hosts=hosts)
+            service = service_app(
+                ws, tokens=known, write=write, limits=limits, metrics=metrics, hosts=hosts
+            )
 
             def tell(at: str, number: int) -> None:
                 shown = f"[{at}]" if ":" in at else at
@@ -138,8 +159,6 @@ def token_command(
 
     The token itself is printed once, on stderr, and kept nowhere: the file holds its hash.
     """
-    need_extra("starlette", "server")
-    need_extra("uvicorn", "server")
     from crux_workspace.server import Token, hash_token, new_token
 
     secret = new_token()
