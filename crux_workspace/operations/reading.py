@@ -32,6 +32,7 @@ from crux_workspace.model.files import (
 )
 from crux_workspace.model.jsontext import load, parse
 from crux_workspace.model.lines import byte_window, window
+from crux_workspace.model.numbers import whole_number
 from crux_workspace.operations import sourced
 from crux_workspace.operations.space import Space, not_found
 from crux_workspace.operations.windows import bytes_of, lines_of
@@ -86,16 +87,6 @@ class Found:
             "artifact_kind": None if head is None else head.artifact_kind,
             "pinned_version": None if head is None else head.pinned,
         }
-
-
-def whole_number(name: str, value: object, *, least: int = 0) -> None:
-    """Refuse an option that is no whole number of at least `least`; None passes."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
-        return
-    raise InvalidInputError(
-        f"{name} must be a whole number of at least {least}, got {value!r}.",
-        details={"option": name},
-    )
 
 
 def version_missing(path: str, version: int, last: int) -> VersionNotFoundError:
