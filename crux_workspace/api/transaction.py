@@ -243,8 +243,10 @@ class TransactionRequest(Generic[_T]):
         assert self._tx is not None
         await self.end(self._tx, failed=error is not None)
 
-    async def end(self, tx: Transaction, *, failed: bool) -> None:
-        """Commit, or when something failed or the key was known, drop what was staged."""
+    async def end(
+        self, tx: Transaction, *, failed: bool, idempotency_key: str | None = None
+    ) -> None:
+        """Commit, or when something failed or the key was known, drop what was staged; the key may come as late as now."""
         if failed or tx.replayed is not None:
             await tx._rollback()
             return
@@ -254,7 +256,7 @@ class TransactionRequest(Generic[_T]):
         async def call() -> None:
             nonlocal handed_over
             handed_over = True
-            await tx._commit(self._key)
+            await tx._commit(self._key or idempotency_key)
 
         try:
             await self._runner.run_unbound("transaction", call)

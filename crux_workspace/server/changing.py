@@ -13,7 +13,7 @@ from crux_workspace.server.problems import Refusal
 from crux_workspace.server.reading import answer
 from crux_workspace.server.wire import arguments_of, content_of
 
-__all__ = ["carry_out", "change_verb", "delete_file"]
+__all__ = ["carry_out", "change_verb", "delete_file", "update_file"]
 
 _KEYLESS = ("gc", "drop_namespace")
 
@@ -62,6 +62,36 @@ async def carry_out(call: Call, verb: str, given: dict[str, Any]) -> Any:  # noq
             details=error.details,
             retryable=True,
         ) from error
+
+
+class _NoValue(Exception):
+    """The request has no value to put in place."""
+
+
+async def update_file(call: Call) -> Response:
+    """Put a new value in place: the caller has run its function on the version that it names."""
+    given = arguments_of(call.body)
+    has_value = "content" in given or "content_base64" in given
+    if has_value:
+        content_of(given)
+    await check_versions(call.principal, call.workspace, "update", given)
+
+    def new_value(_: Any) -> Any:  # noqa: ANN401 - the file's value
+        if not has_value:
+            raise _NoValue
+        return given["content"]
+
+    try:
+        file = await call.workspace.update(
+            given["path"],
+            new_value,
+            max_attempts=1,
+            if_version=given["if_version"],
+            idempotency_key=call.idempotency_key,
+        )
+    except _NoValue:
+        return answer(call, "update", None)
+    return answer(call, "update", file)
 
 
 async def delete_file(call: Call) -> Response:

@@ -82,6 +82,7 @@ class _EventStream(Response):
         await self._put(send, f"retry: {_RETRY_MS}\n".encode() + ready)
         beat = self._call.service.limits.heartbeat_seconds
         coming = asyncio.ensure_future(anext(self._watch))
+        told = cursor
         try:
             while True:
                 waiting: set[asyncio.Future[Any]] = {coming, gone, stopping}
@@ -89,7 +90,8 @@ class _EventStream(Response):
                 if gone.done() or stopping.done():
                     break
                 if not coming.done():
-                    await self._put(send, b": still here\n\n")
+                    await self._put(send, _beat(told, self._watch.cursor))
+                    told = self._watch.cursor
                     continue
                 text, more = self._told(coming)
                 await self._put(send, text)
@@ -106,7 +108,7 @@ class _EventStream(Response):
         except StopAsyncIteration:
             return b"", False
         except WatchGapError as error:
-            return event_text("gap", error.to_dict()), False
+            return event_text("gap", error.to_dict(), self._watch.cursor), False
         except WorkspaceError as error:
             return event_text("error", error.to_dict()), False
         told = shown_event(self._call.principal, event)
@@ -119,6 +121,13 @@ class _EventStream(Response):
             return
         async with asyncio.timeout(self._call.service.limits.idle_seconds):
             await send({"type": "http.response.body", "body": text, "more_body": True})
+
+
+def _beat(told: str | None, cursor: str | None) -> bytes:
+    """Say that the service is still there; and where, when events passed that are not for this client."""
+    if cursor is None or cursor == told:
+        return b": still here\n\n"
+    return f"id: {cursor}\nevent: place\ndata: \n\n".encode()
 
 
 async def _disconnected(receive: Receive) -> None:

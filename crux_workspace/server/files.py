@@ -15,12 +15,13 @@ from starlette.responses import Response, StreamingResponse
 from crux_workspace.api.opening import inline_file
 from crux_workspace.errors import ErrorCode, PathNotFoundError, VersionNotFoundError
 from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.jsontext import dump_compact
 from crux_workspace.server.calls import Call, failed_precondition, tags_in
 from crux_workspace.server.changing import carry_out
 from crux_workspace.server.partial import check_uri, check_versions
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.ranges import Span, matches, span_of
-from crux_workspace.server.wire import etag_of, json_answer
+from crux_workspace.server.wire import as_if_version, etag_of, json_answer
 
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
@@ -57,8 +58,8 @@ async def get_file(call: Call) -> Response:
     """Answer a file's bytes, a range of them, or that the client has them already."""
     given = {"path": call.query.path, "version": call.query.version}
     await check_versions(call.principal, call.workspace, "read", given)
-    if call.transaction is not None:
-        return await _staged_file(call)
+    if call.transaction is not None or call.query.form != "bytes":
+        return await _whole_file(call)
     tree = call.tree
     found = await _find(call, tree)
     headers = _headers(found)
@@ -205,12 +206,21 @@ async def _begun(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     return chunks()
 
 
-async def _staged_file(call: Call) -> Response:
-    """Answer a file's bytes as the open transaction sees them."""
+async def _whole_file(call: Call) -> Response:
+    """Answer a file's text or JSON value, or what of it the open transaction sees."""
+    verb = f"read_{call.query.form}"
     given = {"path": call.query.path, "version": call.query.version}
-    data: bytes = await call.service.transactions.run(call, "read_bytes", given)
+    if call.transaction is None:
+        found = await getattr(call.tree, verb)(given["path"], version=given["version"])
+    else:
+        found = await call.service.transactions.run(call, verb, given)
+    kind = "application/octet-stream"
+    if verb == "read_text":
+        found, kind = found.encode(), "text/plain; charset=utf-8"
+    elif verb == "read_json":
+        found, kind = dump_compact(found), "application/json"
     headers = _SAFE | {"content-disposition": "attachment"}
-    return Response(data, headers=headers, media_type="application/octet-stream")
+    return Response(found, headers=headers, media_type=kind)
 
 
 async def _unsized(
@@ -236,7 +246,7 @@ async def put_file(call: Call) -> Response:
         "metadata": _metadata(query.metadata),
         "status": query.status,
         "kind": query.artifact_kind,
-        "if_version": None,
+        "if_version": _expected(query.if_version, query.path),
     }
     if kind == "json":
         given["content"] = _json_of(await call.whole_body(call.service.limits.max_json_bytes))
@@ -246,6 +256,11 @@ async def put_file(call: Call) -> Response:
     file = await carry_out(call, "write", given)
     status = 201 if file.version == 1 else 200
     return json_answer(file, status, {"etag": etag_of(file)})
+
+
+def _expected(text: str | None, path: str) -> int | WorkspaceFile | None:
+    """Return the version that the query expects."""
+    return as_if_version(int(text) if text is not None and text.isdigit() else text, path)
 
 
 def _kind_of(content_type: str) -> str:

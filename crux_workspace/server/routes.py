@@ -10,7 +10,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from crux_workspace.server import shapes
-from crux_workspace.server.changing import change_verb, delete_file
+from crux_workspace.server.changing import change_verb, delete_file, update_file
 from crux_workspace.server.events import events
 from crux_workspace.server.files import get_file, put_file, resolve
 from crux_workspace.server.reading import history, log, namespaces, read_verb
@@ -59,7 +59,6 @@ class Route:
 
 COMPOSED = {
     "walk": "GET /v1/list with recursive, page by page",
-    "update": "GET /v1/file, then PUT /v1/file with If-Match, again on 412",
 }
 """Verbs that a client makes of other routes."""
 
@@ -215,6 +214,19 @@ ROUTES: tuple[Route, ...] = (
     _change("rename", shapes.RelocateBody, "Give a file or directory another path.", staged=True),
     _change("move", shapes.RelocateBody, "Give a file or directory another path.", staged=True),
     _change("copy", shapes.CopyBody, "Copy a file or directory.", staged=True),
+    _change(
+        "delete", shapes.DeleteBody, "Delete a file, or a directory with recursive.", staged=True
+    ),
+    Route(
+        method="POST",
+        path="/v1/update",
+        handler=update_file,
+        summary="Put a new value into a file that keeps its attributes.",
+        verbs=("update",),
+        query=shapes.CommonQuery,
+        body=shapes.UpdateBody,
+        writes=True,
+    ),
     _change("undo", shapes.UndoBody, "Bring back a file's earlier content."),
     _change("redo", shapes.PathBody, "Take an undo back."),
     _change("finalize", shapes.FinalizeBody, "Publish a file: pin a version.", staged=True),
@@ -250,7 +262,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Commit an open transaction.",
         verbs=("transaction",),
         query=shapes.CommonQuery,
-        body=shapes.EndBody,
+        body=shapes.CommitBody,
         writes=True,
         in_transaction=True,
     ),

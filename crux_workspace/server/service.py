@@ -18,6 +18,7 @@ from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.server.access import let_in
 from crux_workspace.server.calls import Call
 from crux_workspace.server.exchange import Received, Sent
+from crux_workspace.server.held_open import Transactions
 from crux_workspace.server.labels import Labels
 from crux_workspace.server.limits import ServiceLimits
 from crux_workspace.server.masking import masked_error
@@ -25,7 +26,6 @@ from crux_workspace.server.problems import Refusal, busy, problem, too_slow
 from crux_workspace.server.routes import ROUTES, Route
 from crux_workspace.server.sessions import Sessions
 from crux_workspace.server.traces import TraceBook
-from crux_workspace.server.transactions import Transactions
 from crux_workspace.telemetry.requests import RequestRecorder
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 __all__ = [
     "AppendBody",
     "ArtifactsQuery",
+    "CommitBody",
     "CommonQuery",
     "CopyBody",
     "DeleteBody",
@@ -42,6 +43,7 @@ __all__ = [
     "TransactionBody",
     "UndoBody",
     "UndoCommitBody",
+    "UpdateBody",
     "VersionsQuery",
     "WriteBody",
 ]
@@ -92,13 +94,22 @@ class PathQuery(PastQuery, kw_only=True):
     path: Path
 
 
-class FileQuery(PathQuery, kw_only=True):
-    """A file's bytes."""
+class VersionQuery(PathQuery, kw_only=True):
+    """A version of a file."""
 
     version: Version | None = None
 
 
-class ReadQuery(FileQuery, kw_only=True):
+class FileQuery(VersionQuery, kw_only=True):
+    """A file's bytes."""
+
+    form: Annotated[
+        Literal["bytes", "text", "json"],
+        Meta(description="The bytes; or what read_text or read_json gives, as UTF-8."),
+    ] = "bytes"
+
+
+class ReadQuery(VersionQuery, kw_only=True):
     """Arguments of ``read``."""
 
     offset: Whole = 0
@@ -205,6 +216,16 @@ class PutQuery(CommonQuery, kw_only=True):
     metadata: Annotated[str, Meta(description="A JSON object.")] | None = None
     status: Literal["draft", "final"] | None = None
     artifact_kind: str | None = None
+    if_version: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r'^([0-9]{1,18}|"?[0-9a-f]{32}\.[0-9]{1,18}"?)$',
+                description="The version that the file has to be at: a number (0: no file), or its ETag.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class DeleteQuery(CommonQuery, kw_only=True):
@@ -242,6 +263,13 @@ class WriteBody(PathBody, kw_only=True):
     status: Literal["draft", "final"] | None = None
     kind: str | None = None
     encoding: str | None = None
+
+
+class UpdateBody(PathBody, kw_only=True):
+    """Arguments of ``update``: the new value; without one, only what an earlier request with the key gave is answered."""
+
+    content: Any = UNSET
+    content_base64: str | UnsetType = UNSET
 
 
 class EditPart(_Body, kw_only=True):
@@ -348,6 +376,12 @@ class TransactionBody(_Body, kw_only=True):
 
 class EndBody(_Body, kw_only=True):
     """Nothing to say."""
+
+
+class CommitBody(_Body, kw_only=True):
+    """What the log shows as the commit's verb; not beside an idempotency key."""
+
+    verb: str = "transaction"
 
 
 def encode_schema(kind: type) -> dict[str, Any]:
