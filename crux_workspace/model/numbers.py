@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["whole_number"]
+__all__ = ["needed_number", "whole_number"]
 
 
 def whole_number(name: str, value: object, *, least: int = 0) -> None:
@@ -15,3 +15,8 @@ def whole_number(name: str, value: object, *, least: int = 0) -> None:
         f"{name} must be a whole number of at least {least}, got {value!r}.",
         details={"option": name},
     )
+
+
+def needed_number(name: str, value: object, *, least: int = 1) -> None:
+    """Refuse an option that is no whole number of at least `least`; None does not pass."""
+    whole_number(name, least - 1 if value is None else value, least=least)

@@ -102,16 +102,16 @@ class _Open:
         """Carry out a change; one whose number is the last one's is told again instead.
 
         Raises:
-            InvalidInputError: The number is none, or not the next one (``INVALID_ARGUMENT``).
+            InvalidInputError: The number is none, or below the last one's (``INVALID_ARGUMENT``).
         """
         if step is None:
             return work()
         number = int(step) if step.isascii() and step.isdigit() and len(step) < 10 else 0
         if number == self.step > 0:
             return self._again()
-        if number != self.step + 1:
+        if number <= self.step:
             raise InvalidInputError(
-                f"The step of the transaction must be {self.step + 1}, or {self.step} again.",
+                f"The step of the transaction must be above {self.step}, or {self.step} again.",
                 details={"option": STEP},
             )
         self.step, self.last = number, _Outcome()
