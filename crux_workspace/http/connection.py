@@ -161,7 +161,7 @@ class Connection:
                     raise await _refused(response)
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise corrupt("it is compressed, though that was not asked for")
-                yield Answer(response.status_code, response.headers, response.aiter_raw())
+                yield Answer(response.status_code, response.headers, _raw(response))
             finally:
                 await response.aclose()
 
@@ -227,6 +227,15 @@ class _translating:  # noqa: N801 - used as a statement
             raise corrupt(f"the HTTP library gave it up ({type(error).__name__})") from error
 
 
+async def _raw(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Iterate over a body as it was sent; a client of the caller's may have read it already."""
+    if response.is_stream_consumed:
+        yield response.content
+        return
+    async for chunk in response.aiter_raw():
+        yield chunk
+
+
 async def whole(body: AsyncIterator[bytes], most: int) -> bytes:
     """Return a body that fits into memory.
 
@@ -250,7 +259,7 @@ async def whole(body: AsyncIterator[bytes], most: int) -> bytes:
 async def _refused(response: httpx.Response) -> Exception:
     status = response.status_code
     try:
-        body = await whole(response.aiter_raw(), MAX_PROBLEM_BYTES)
+        body = await whole(_raw(response), MAX_PROBLEM_BYTES)
     except LimitExceededError:
         body = b""
     error = error_of_answer(status, body)

@@ -32,6 +32,8 @@ class Switchboard:
         self.url = ""
         self._services: dict[str, Service] = {}
         self._clients: list[HttpWorkspace] = []
+        self.forgets_on_commit = False
+        """Forget transactions right behind each commit, before its answer can be asked for again."""
 
     def address(self, ws: Workspace, **options: Any) -> str:
         """Serve a workspace, with the options of `service_app`; returns the base URL."""
@@ -49,6 +51,14 @@ class Switchboard:
         _, name, rest = scope["path"].split("/", 2)
         inner = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
         await self._services[name](inner, receive, send)
+        if self.forgets_on_commit and rest == "v1/transaction/commit":
+            await self.forget_transactions()
+
+    async def forget_transactions(self) -> None:
+        """Forget all open transactions and how others ended, as a service that restarts does."""
+        for service in self._services.values():
+            await service.transactions.aclose()
+            service.transactions._ended.clear()
 
     async def aclose(self) -> None:
         """Close the clients, then the services."""
@@ -75,5 +85,8 @@ async def switchboard() -> AsyncIterator[Switchboard]:
         yield board
     finally:
         await board.aclose()
-        await server.shutdown()
+        for connection in list(server.server_state.connections):
+            connection.shutdown()
+        for listening in server.servers:
+            listening.close()
         await asyncio.sleep(0)
