@@ -160,9 +160,10 @@ async def test_an_open_one_sees_its_own_changes_only(
     done = await http.post("/v1/transaction/commit", json={}, headers=inside)
     assert done.json()["commit"]["sequence"] == 2
     assert await ws.read_text(A) == "one two"
-    for path in ("commit", "rollback"):
-        again = await http.post(f"/v1/transaction/{path}", json={}, headers=inside)
-        assert (again.status_code, again.json()["code"]) == (409, "TRANSACTION_CLOSED")
+    again = await http.post("/v1/transaction/commit", json={}, headers=inside)
+    assert again.json() == done.json()
+    late = await http.post("/v1/transaction/rollback", json={}, headers=inside)
+    assert (late.status_code, late.json()["code"]) == (409, "TRANSACTION_CLOSED")
 
 
 async def test_a_conflict_applies_nothing(http: httpx.AsyncClient, ws: Workspace) -> None:
