@@ -17,6 +17,7 @@ PUBLIC = (
     "crux_workspace",
     "crux_workspace.agent",
     "crux_workspace.errors",
+    "crux_workspace.http",
     "crux_workspace.mounts",
     "crux_workspace.server",
     "crux_workspace.storage",
