@@ -238,7 +238,7 @@ class Caller:
         """Wait for a request that changes something; closing waits for it too."""
         core = self.core
         if core.openings:
-            await asyncio.wait(list(core.openings))
+            await asyncio.wait(list(core.openings), timeout=_MOST_WAITING_S)
         task = asyncio.ensure_future(work)
         core.in_flight.add(task)
         task.add_done_callback(core.in_flight.discard)
@@ -251,4 +251,5 @@ class Caller:
             raise
 
 
+_MOST_WAITING_S = 5.0
 _UNKNOWN_OUTCOME = (ErrorCode.STORE_TIMEOUT, ErrorCode.STORE_UNAVAILABLE)

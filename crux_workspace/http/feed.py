@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from crux_workspace.errors import WatchGapError, WorkspaceError
 from crux_workspace.events.delivery import awaited
@@ -21,6 +21,7 @@ from crux_workspace.model.events import WatchError, WorkspaceChangeEvent
 
 __all__ = ["Feed", "OnError", "Reporter", "Wanted"]
 
+_T = TypeVar("_T")
 OnError = Callable[[WatchError], object]
 _SILENT_S = 60.0
 """A service that says nothing for so long, not even that it is there, counts as gone."""
@@ -81,7 +82,7 @@ class Feed:
         self.stopped = False
         self.tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when it knows where it begins, or failed to find out at once."""
-        self._opening = asyncio.create_task(self._open())
+        self._opening = _spawn(self._open())
 
     def then(self) -> Feed:
         """Return another one that goes on where this one's consumer is."""
@@ -120,7 +121,7 @@ class Feed:
 
     async def _arrived(self) -> WorkspaceChangeEvent | None:
         if self._coming is None:
-            self._coming = asyncio.create_task(self._advance())
+            self._coming = _spawn(self._advance())
         await asyncio.wait({self._coming})
         coming, self._coming = self._coming, None
         return None if coming.cancelled() else coming.result()
@@ -141,9 +142,6 @@ class Feed:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-        for task in tasks:
-            if not task.cancelled():
-                task.exception()  # seen: nobody waits for it any more
         await self._disconnect()
         self._resolve()
 
@@ -166,18 +164,22 @@ class Feed:
 
     async def _begin(self) -> bool:
         try:
-            frame = await anext(self._connected())
+            self._take_place(await anext(self._connected()))
         except (Broken, StopAsyncIteration) as broken:
             await self._failed(broken)
             return False
+        except WorkspaceError:
+            await self._disconnect()
+            raise
+        return True
+
+    def _take_place(self, frame: Frame) -> None:
         if frame.name == "error":
             raise _error_of(frame)
         if frame.name != "ready" or frame.id is None:
             raise corrupt("an event stream that does not begin with 'ready'")
         if self._place is None:
             self._place = self.acknowledged = _cursor(frame.id)
-        self._failures = 0
-        return True
 
     async def _advance(self) -> WorkspaceChangeEvent | None:
         """Return the next event, from a new connection where the one before has ended."""
@@ -241,10 +243,10 @@ class Feed:
     async def _failed(self, broken: BaseException) -> None:
         """Report that the service is not there, and wait before it is asked again; a stream that ended well is only begun anew."""
         await self._disconnect()
+        self._resolve()
         self._failures += 1
         delay_ms = back_off_ms(self._wanted.interval_ms, self._failures)
         if isinstance(broken, Broken):
-            self._resolve()
             await self._report(WatchError(broken.error, self._failures, delay_ms))
         await asyncio.sleep(delay_ms / 1000)
 
@@ -257,6 +259,13 @@ class Feed:
     def _resolve(self) -> None:
         if not self.tried.done():
             self.tried.set_result(None)
+
+
+def _spawn(work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+    """Begin work whose failure need not be asked for."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 def _cursor(text: str) -> str:

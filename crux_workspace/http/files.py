@@ -57,6 +57,7 @@ async def streamed(
                 async for piece in pieces:
                     failures = 0
                     yield piece
+            place.check()
             return
         except Broken as broken:
             failures += 1
@@ -82,6 +83,9 @@ class _Place:
         """Bytes to pass over, of a service that cannot begin in the middle."""
         self.version: str | None = None
         self.may_resume = True
+        self.expected: str | None = None
+        """Hash of the whole file, as the service tells it."""
+        self._hash = hashlib.sha256() if offset == 0 and end is None else None
 
     @property
     def is_over(self) -> bool:
@@ -106,6 +110,7 @@ class _Place:
         if answer.status == 200:
             self.skip = self.offset
         self.version = answer.headers.get("x-workspace-version", self.version)
+        self.expected = answer.headers.get("x-workspace-sha256")
 
     def wanted(self, piece: bytes) -> bytes:
         """Return what is wanted of a piece that arrived."""
@@ -115,7 +120,15 @@ class _Place:
         if self.end is not None:
             piece = piece[: self.end - self.offset]
         self.offset += len(piece)
+        if self._hash is not None:
+            self._hash.update(piece)
         return piece
+
+    def check(self) -> None:
+        """Refuse a whole file whose bytes are not those that the service tells of (``RECORD_CORRUPT``)."""
+        if self._hash is None or self.expected in (None, self._hash.hexdigest()):
+            return
+        raise corrupt("the bytes do not match their hash")
 
 
 async def _pieces(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 from crux_workspace.errors import InvalidInputError
@@ -202,10 +203,11 @@ class HttpReads:
             "version": self._version(version),
             **await self._tree(namespace),
         }
-        pieces = streamed(self._caller, arguments, namespace, offset, length)
-        async for piece in pieces:
-            for start in range(0, len(piece), chunk_bytes):
-                yield piece[start : start + chunk_bytes]
+        found = streamed(self._caller, arguments, namespace, offset, length)
+        async with aclosing(found) as pieces:
+            async for piece in pieces:
+                for start in range(0, len(piece), chunk_bytes):
+                    yield piece[start : start + chunk_bytes]
 
     async def exists(self, path: PathLike, *, namespace: str | None = None) -> bool:
         """Tell whether a file or a directory is there, as `Workspace.exists` does."""

@@ -32,6 +32,8 @@ __all__ = ["Begun", "Ended", "StagedCaller", "begin"]
 _T = TypeVar("_T")
 _UNKNOWN = (ErrorCode.STORE_TIMEOUT, ErrorCode.STORE_UNAVAILABLE)
 _replayed = of(Replayed)
+_GOODBYE_S = 5.0
+"""How long a service is given to be told that a transaction is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +248,9 @@ class StagedCaller(Caller):
         """Drop what was staged; a service that cannot be told drops it by itself after a while."""
         self.open = False
         try:
-            await _post(self._live, "rollback", self._query(), self.headers(), {})
-        except WorkspaceError:
+            async with asyncio.timeout(_GOODBYE_S):
+                await _post(self._live, "rollback", self._query(), self.headers(), {})
+        except (WorkspaceError, TimeoutError):
             return
 
 

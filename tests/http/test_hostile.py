@@ -255,3 +255,43 @@ async def test_no_call_raises_what_is_not_ours() -> None:
             continue
         with pytest.raises(WorkspaceError):
             await call(ws)
+
+
+async def test_bytes_that_do_not_match_their_hash_are_refused() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=b"other bytes", headers={"x-workspace-sha256": "0" * 64})
+
+    ws = client(answer)
+    with refused(ErrorCode.RECORD_CORRUPT):
+        await ws.read_bytes(A)
+    received = b""
+    with refused(ErrorCode.RECORD_CORRUPT):
+        async for chunk in ws.stream(A):
+            received += chunk
+    assert received == b"other bytes"
+
+
+async def test_a_page_that_leads_nowhere_is_refused() -> None:
+    ws = client(lambda _: httpx.Response(200, json={"entries": [], "cursor": "again"}))
+    with refused(ErrorCode.RECORD_CORRUPT):
+        await ws.list()
+
+
+async def test_an_event_stream_of_garbage_is_refused() -> None:
+    head = b'id: c\nevent: ready\ndata: {"cursor": "c"}\n\n'
+    for rest in (
+        b"event: change\ndata: {}\n\n",
+        b"event: change\ndata: [\n\n",
+        b'event: gap\ndata: {"code": "INVALID_PATH", "message": "m"}\n\n',
+        b"event: error\ndata: {}\n\n",
+    ):
+        headers = {"content-type": "text/event-stream"}
+
+        def answer(_: httpx.Request, body: bytes = head + rest) -> httpx.Response:
+            return httpx.Response(200, content=body, headers=headers)  # noqa: B023 - the same for all
+
+        ws = client(answer)
+        async with ws.watch() as handle:
+            with refused(ErrorCode.RECORD_CORRUPT):
+                await anext(handle)
+        await ws.aclose()
