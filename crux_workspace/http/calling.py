@@ -20,6 +20,7 @@ from crux_workspace.model.clocks import random_id
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.settings import NamespaceRequest, NamespaceSetting, ToolOptions
+from crux_workspace.telemetry import active_provenance, trace_headers
 
 __all__ = ["Caller", "HttpCore", "Stoppable"]
 
@@ -139,8 +140,11 @@ class Caller:
         return check_namespace(await found if inspect.isawaitable(found) else found)
 
     def headers(self) -> dict[str, str]:
-        """Return the headers of this view's requests."""
-        return {} if self.actor is None else {"Workspace-Actor": quote(self.actor, safe=" ")}
+        """Return the headers of this view's requests: who acts, by default the run of the active span, and the trace they are part of."""
+        found = trace_headers()
+        if (actor := self.actor or _active_run()) is not None:
+            found["Workspace-Actor"] = quote(actor, safe=" ")
+        return found
 
     async def query(self, namespace: str | None, arguments: Mapping[str, Any]) -> dict[str, str]:
         """Return arguments as a query string takes them, with the namespace."""
@@ -252,4 +256,15 @@ class Caller:
 
 
 _MOST_WAITING_S = 5.0
+
+
+def _active_run() -> str | None:
+    """Return the run id of the active span; one that could not be stored counts as none."""
+    found = active_provenance()
+    try:
+        return None if found is None else check_label("run_id", found[0])
+    except InvalidInputError:
+        return None
+
+
 _UNKNOWN_OUTCOME = (ErrorCode.STORE_TIMEOUT, ErrorCode.STORE_UNAVAILABLE)

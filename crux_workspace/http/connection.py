@@ -17,6 +17,7 @@ from crux_workspace.errors import (
     WorkspaceError,
 )
 from crux_workspace.http.address import Address
+from crux_workspace.http.logs import hide_queries
 from crux_workspace.http.problems import MAX_PROBLEM_BYTES, corrupt, error_of_answer, parsed
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Connection:
     ) -> None:
         import httpx
 
+        hide_queries(address.base)
         self._address = address
         self._client = client
         self._owns_client = client is None

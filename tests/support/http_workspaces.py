@@ -41,9 +41,11 @@ class Switchboard:
         self._services[name] = service_app(ws, **{"write": True, **options})
         return f"{self.url}/{name}"
 
-    def client(self, ws: Workspace, **options: Any) -> HttpWorkspace:
-        """Serve a workspace to everybody, and return a client of it."""
-        self._clients.append(HttpWorkspace(self.address(ws), **options))
+    def client(
+        self, ws: Workspace, *, served: dict[str, Any] | None = None, **options: Any
+    ) -> HttpWorkspace:
+        """Serve a workspace to everybody, `served` with options of `service_app`, and return a client of it."""
+        self._clients.append(HttpWorkspace(self.address(ws, **(served or {})), **options))
         return self._clients[-1]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
