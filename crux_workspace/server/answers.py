@@ -105,6 +105,8 @@ RESULTS: dict[str, Schema] = {
     "/v1/edit": _FILE,
     "/v1/append": _FILE,
     "/v1/set": _FILE,
+    "/v1/update": _one_of(_FILE, _NULL),
+    "/v1/delete": _NULL,
     "/v1/rename": _ENTRY,
     "/v1/move": _ENTRY,
     "/v1/copy": _ENTRY,

@@ -75,6 +75,8 @@ async def update_file(call: Call) -> Response:
     if has_value:
         content_of(given)
     await check_versions(call.principal, call.workspace, "update", given)
+    if call.expects and given["if_version"] is None:
+        given["if_version"] = await call.expected(call.workspace, given["path"])
 
     def new_value(_: Any) -> Any:  # noqa: ANN401 - the file's value
         if not has_value:

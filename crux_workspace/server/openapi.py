@@ -133,6 +133,8 @@ def _headers(route: Route) -> list[dict[str, Any]]:
         names += ["Idempotency-Key", "Workspace-Actor"]
     if route.in_transaction:
         names.append("Workspace-Transaction")
+        if route.writes:
+            names.append("Workspace-Step")
     if route.answer == "events":
         names.append("Last-Event-ID")
     conditional = route.body is not None and issubclass(route.body, shapes.PathBody)
