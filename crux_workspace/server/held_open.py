@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crux_workspace.api.transaction import Transaction, TransactionRequest
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, WorkspaceError
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from crux_workspace.server.limits import ServiceLimits
     from crux_workspace.server.principals import Principal
 
-__all__ = ["STEP", "Transactions"]
+__all__ = ["STEP", "Ended", "Transactions"]
+
+_Held = TypeVar("_Held", "_Open", "_Ended")
+_MOST_ENDED = 1_000
+"""Most commits whose end is remembered; those that ended first are forgotten first."""
 
 STEP = "workspace-step"
 """Header that numbers the changes of an open transaction from 1, so that one whose answer was lost can be sent again."""
@@ -94,8 +98,6 @@ class _Open:
     """Number of the last change that its client numbered."""
     last: _Outcome = field(default_factory=_Outcome)
     """What that one gave."""
-    end: _Outcome | None = None
-    """How its commit ended."""
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def stage(self, step: str | None, work: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
@@ -121,6 +123,24 @@ class _Open:
         return self.last.told()
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a commit ended."""
+
+    commit: Replayed | None
+    replayed: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Ended:
+    """What is kept of a transaction that was committed: nothing that was staged."""
+
+    principal: Principal
+    namespace: str
+    due: float
+    outcome: _Outcome = field(default_factory=_Outcome)
+
+
 class Transactions:
     """The transactions that are held open between requests."""
 
@@ -128,7 +148,7 @@ class Transactions:
         self._limits = limits
         self._clock = clock
         self._open: dict[str, _Open] = {}
-        self._ended: dict[str, _Open] = {}
+        self._ended: dict[str, _Ended] = {}
         self._counts: Counter[Principal] = Counter()
 
     async def begin(self, call: Call) -> str:
@@ -164,7 +184,7 @@ class Transactions:
         """Return the commit that its idempotency key had made before."""
         return self._open[name].tx.replayed
 
-    def _find(self, call: Call, among: dict[str, _Open]) -> tuple[str, _Open]:
+    def _find(self, call: Call, among: dict[str, _Held]) -> tuple[str, _Held]:
         name = call.transaction or ""
         found = among.get(name)
         if found is None or found.principal is not call.principal:
@@ -195,23 +215,27 @@ class Transactions:
             finally:
                 found.due = self._clock() + self._limits.transaction_seconds
 
-    async def commit(self, call: Call) -> Transaction:
+    async def commit(self, call: Call) -> Ended:
         """Commit it; how it ended is told again for as long as an open one would wait."""
         if call.transaction in self._ended:
-            _, found = self._find(call, self._ended)
-            assert found.end is not None
-            found.end.told()
-            return found.tx
+            _, ended = self._find(call, self._ended)
+            told: Ended = ended.outcome.told()
+            return told
         name, found = self._find(call, self._open)
         async with found.busy:
             self._take(name, found)
             found.tx.verb = call.body.verb
-            found.end = _Outcome()
-            found.due = self._clock() + self._limits.transaction_seconds
-            self._ended[name] = found
-            key = call.idempotency_key
-            await found.end.of(found.request.end(found.tx, failed=False, idempotency_key=key))
-            return found.tx
+            due = self._clock() + self._limits.transaction_seconds
+            known = self._ended[name] = _Ended(found.principal, found.namespace, due)
+            while len(self._ended) > _MOST_ENDED:
+                del self._ended[next(iter(self._ended))]
+            how: Ended = await known.outcome.of(self._committed(found, call.idempotency_key))
+            return how
+
+    async def _committed(self, found: _Open, key: str | None) -> Ended:
+        tx = found.tx
+        await found.request.end(tx, failed=False, idempotency_key=key)
+        return Ended(tx.replayed or tx.committed, tx.replayed is not None)
 
     async def rollback(self, call: Call) -> None:
         """Drop it."""
@@ -228,8 +252,8 @@ class Transactions:
     async def sweep(self) -> None:
         """Drop those that were left alone for too long."""
         now = self._clock()
-        for name, found in list(self._ended.items()):
-            if found.due <= now:
+        for name, ended in list(self._ended.items()):
+            if ended.due <= now:
                 del self._ended[name]
         for name, found in list(self._open.items()):
             if found.due <= now and not found.busy.locked():

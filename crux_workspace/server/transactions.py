@@ -127,9 +127,8 @@ async def begin(call: Call) -> Response:
 
 async def commit(call: Call) -> Response:
     """Commit the open transaction that the request names."""
-    tx = await call.service.transactions.commit(call)
-    done = tx.replayed or tx.committed
-    return json_answer({"commit": plain(done), "replayed": tx.replayed is not None})
+    ended = await call.service.transactions.commit(call)
+    return json_answer({"commit": plain(ended.commit), "replayed": ended.replayed})
 
 
 async def rollback(call: Call) -> Response:
