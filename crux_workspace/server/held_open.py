@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from starlette.requests import ClientDisconnect
+
 from crux_workspace.api.transaction import Transaction, TransactionRequest
-from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, WorkspaceError
+from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
 from crux_workspace.model.transactions import Replayed
 from crux_workspace.server.calls import Call
 from crux_workspace.server.problems import Refusal
@@ -20,11 +22,7 @@ if TYPE_CHECKING:
     from crux_workspace.server.limits import ServiceLimits
     from crux_workspace.server.principals import Principal
 
-__all__ = ["STEP", "Ended", "Transactions"]
-
-_Held = TypeVar("_Held", "_Open", "_Ended")
-_MOST_ENDED = 1_000
-"""Most commits whose end is remembered; those that ended first are forgotten first."""
+__all__ = ["STEP", "Transactions"]
 
 STEP = "workspace-step"
 """Header that numbers the changes of an open transaction from 1, so that one whose answer was lost can be sent again."""
@@ -55,36 +53,39 @@ _VERBS = frozenset(
 )
 
 
+_MOST_ENDED = 10_000
+_T = TypeVar("_T", "_Open", "_Ended")
+
+
 class _Outcome:
-    """How a request ended, to be told again when its answer was lost."""
+    """What a request does, and how it ends: to be told again when its answer was lost.
 
-    __slots__ = ("_error", "_is_known", "_result")
+    It goes on when the request that began it is given up, and whoever asks meanwhile waits for the end.
+    """
 
-    def __init__(self) -> None:
-        self._is_known = False
-        self._result: Any = None
-        self._error: Exception | None = None
+    __slots__ = ("_task",)
 
-    async def of(self, work: Awaitable[Any]) -> Any:  # noqa: ANN401 - any result
-        """Wait for the work, and remember its end."""
-        try:
-            self._result = await work
-        except (WorkspaceError, Refusal) as error:
-            self._error = error
-        self._is_known = True
-        return self.told()
+    def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
+        self._task = asyncio.ensure_future(work)
+        self._task.add_done_callback(_looked_at)
 
-    def told(self) -> Any:  # noqa: ANN401 - any result
-        """Tell it again.
+    @property
+    def broke_off(self) -> bool:
+        """Whether it ended for a reason of the request alone, such as a body that did not come whole."""
+        task = self._task
+        if not task.done():
+            return False
+        return task.cancelled() or isinstance(task.exception(), Refusal | ClientDisconnect)
 
-        Raises:
-            StateError: It was interrupted, so that nobody knows (``TRANSACTION_CLOSED``).
-        """
-        if not self._is_known:
-            raise _closed()
-        if self._error is not None:
-            raise self._error
-        return self._result
+    async def told(self) -> Any:  # noqa: ANN401 - any result
+        """Wait for the end, and tell it: a result, or the error."""
+        return await asyncio.shield(self._task)
+
+
+def _looked_at(task: asyncio.Future[Any]) -> None:
+    """An error that nobody asks for again is no news."""
+    if not task.cancelled():
+        task.exception()
 
 
 @dataclass(slots=True, eq=False)
@@ -96,49 +97,37 @@ class _Open:
     due: float
     step: int = 0
     """Number of the last change that its client numbered."""
-    last: _Outcome = field(default_factory=_Outcome)
-    """What that one gave."""
+    last: _Outcome | None = None
+    """What that one gives."""
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def stage(self, step: str | None, work: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+    async def stage(self, step: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:  # noqa: ANN401
         """Carry out a change; one whose number is the last one's is told again instead.
 
         Raises:
             InvalidInputError: The number is none, or below the last one's (``INVALID_ARGUMENT``).
         """
-        if step is None:
-            return work()
         number = int(step) if step.isascii() and step.isdigit() and len(step) < 10 else 0
-        if number == self.step > 0:
-            return self._again()
-        if number <= self.step:
+        again = self.last is not None and number == self.step
+        if self.last is not None and again and not self.last.broke_off:
+            return await self.last.told()
+        if number <= self.step and not again:
             raise InvalidInputError(
                 f"The step of the transaction must be above {self.step}, or {self.step} again.",
                 details={"option": STEP},
             )
-        self.step, self.last = number, _Outcome()
-        return self.last.of(work())
-
-    async def _again(self) -> Any:  # noqa: ANN401 - any result
-        return self.last.told()
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a commit ended."""
-
-    commit: Replayed | None
-    replayed: bool
+        self.step, self.last = number, _Outcome(work())
+        return await self.last.told()
 
 
 @dataclass(slots=True, eq=False)
 class _Ended:
-    """What is kept of a transaction that was committed: nothing that was staged."""
+    """One that was committed; what it had staged is let go of."""
 
     principal: Principal
     namespace: str
     due: float
-    outcome: _Outcome = field(default_factory=_Outcome)
+    outcome: _Outcome
 
 
 class Transactions:
@@ -148,8 +137,8 @@ class Transactions:
         self._limits = limits
         self._clock = clock
         self._open: dict[str, _Open] = {}
-        self._ended: dict[str, _Ended] = {}
-        self._counts: Counter[Principal] = Counter()
+        self._ended: OrderedDict[str, _Ended] = OrderedDict()
+        self._beginning: Counter[Principal] = Counter()
 
     async def begin(self, call: Call) -> str:
         """Begin one; returns the name that its further requests give.
@@ -157,8 +146,8 @@ class Transactions:
         Raises:
             Refusal: The caller holds too many (429).
         """
-        mine = self._counts[call.principal]
-        if mine >= self._limits.max_transactions:
+        mine = sum(one.principal is call.principal for one in self._open.values())
+        if mine + self._beginning[call.principal] >= self._limits.max_transactions:
             raise Refusal(
                 429,
                 f"The token holds {mine} open transactions; end one first.",
@@ -169,22 +158,20 @@ class Transactions:
         request: TransactionRequest[Any] = call.workspace.transaction(
             idempotency_key=call.idempotency_key
         )
-        self._counts[call.principal] += 1
+        self._beginning[call.principal] += 1
         try:
             tx = await request.__aenter__()
-        except BaseException:
-            self._counts[call.principal] -= 1
-            raise
+        finally:
+            self._beginning[call.principal] -= 1
         name = secrets.token_hex(16)
-        due = self._clock() + self._limits.transaction_seconds
-        self._open[name] = _Open(call.principal, call.namespace, request, tx, due)
+        self._open[name] = _Open(call.principal, call.namespace, request, tx, self._due())
         return name
 
     def replayed(self, name: str) -> Replayed | None:
         """Return the commit that its idempotency key had made before."""
         return self._open[name].tx.replayed
 
-    def _find(self, call: Call, among: dict[str, _Held]) -> tuple[str, _Held]:
+    def _find(self, call: Call, among: Mapping[str, _T]) -> tuple[str, _T]:
         name = call.transaction or ""
         found = among.get(name)
         if found is None or found.principal is not call.principal:
@@ -205,49 +192,55 @@ class Transactions:
             )
 
         async def work() -> Any:  # noqa: ANN401 - any result
-            if call.expects and "path" in given and given.get("if_version", 0) is None:
-                given["if_version"] = await call.expected(found.tx, given["path"])
-            return await getattr(found.tx, verb)(**given)
+            async with found.busy:
+                try:
+                    if call.expects and "path" in given and given.get("if_version", 0) is None:
+                        given["if_version"] = await call.expected(found.tx, given["path"])
+                    return await getattr(found.tx, verb)(**given)
+                finally:
+                    found.due = self._due()
 
-        async with found.busy:
-            try:
-                return await found.stage(call.request.headers.get(STEP), work)
-            finally:
-                found.due = self._clock() + self._limits.transaction_seconds
+        step = call.request.headers.get(STEP)
+        return await (work() if step is None else found.stage(step, work))
 
-    async def commit(self, call: Call) -> Ended:
-        """Commit it; how it ended is told again for as long as an open one would wait."""
+    async def commit(self, call: Call) -> tuple[Replayed | None, bool]:
+        """Commit it; how it ended is told again for as long as an open one would wait.
+
+        Returns:
+            The commit, if there was anything to commit, and whether a known key had made it before.
+        """
         if call.transaction in self._ended:
             _, ended = self._find(call, self._ended)
-            told: Ended = ended.outcome.told()
-            return told
-        name, found = self._find(call, self._open)
-        async with found.busy:
-            self._take(name, found)
+        else:
+            name, found = self._find(call, self._open)
+            self._take(name)
             found.tx.verb = call.body.verb
-            due = self._clock() + self._limits.transaction_seconds
-            known = self._ended[name] = _Ended(found.principal, found.namespace, due)
+            ending = _Outcome(self._end(found, call.idempotency_key))
+            ended = _Ended(found.principal, found.namespace, self._due(), ending)
+            self._ended[name] = ended
             while len(self._ended) > _MOST_ENDED:
-                del self._ended[next(iter(self._ended))]
-            how: Ended = await known.outcome.of(self._committed(found, call.idempotency_key))
-            return how
+                self._ended.popitem(last=False)
+        done: tuple[Replayed | None, bool] = await ended.outcome.told()
+        return done
 
-    async def _committed(self, found: _Open, key: str | None) -> Ended:
-        tx = found.tx
-        await found.request.end(tx, failed=False, idempotency_key=key)
-        return Ended(tx.replayed or tx.committed, tx.replayed is not None)
+    async def _end(self, found: _Open, key: str | None) -> tuple[Replayed | None, bool]:
+        async with found.busy:
+            await found.request.end(found.tx, failed=False, idempotency_key=key)
+        return found.tx.replayed or found.tx.committed, found.tx.replayed is not None
+
+    def _due(self) -> float:
+        return self._clock() + self._limits.transaction_seconds
 
     async def rollback(self, call: Call) -> None:
         """Drop it."""
         name, found = self._find(call, self._open)
         async with found.busy:
-            self._take(name, found)
+            self._take(name)
             await found.request.end(found.tx, failed=True)
 
-    def _take(self, name: str, found: _Open) -> None:
+    def _take(self, name: str) -> None:
         if self._open.pop(name, None) is None:
             raise _closed()
-        self._counts[found.principal] -= 1
 
     async def sweep(self) -> None:
         """Drop those that were left alone for too long."""
@@ -257,12 +250,11 @@ class Transactions:
                 del self._ended[name]
         for name, found in list(self._open.items()):
             if found.due <= now and not found.busy.locked():
-                self._take(name, found)
+                del self._open[name]
                 await found.request.end(found.tx, failed=True)
 
     async def aclose(self) -> None:
         """Drop all of them."""
-        self._counts.clear()
         while self._open:
             _, found = self._open.popitem()
             await found.request.end(found.tx, failed=True)

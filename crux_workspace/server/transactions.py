@@ -127,8 +127,8 @@ async def begin(call: Call) -> Response:
 
 async def commit(call: Call) -> Response:
     """Commit the open transaction that the request names."""
-    ended = await call.service.transactions.commit(call)
-    return json_answer({"commit": plain(ended.commit), "replayed": ended.replayed})
+    done, replayed = await call.service.transactions.commit(call)
+    return json_answer({"commit": plain(done), "replayed": replayed})
 
 
 async def rollback(call: Call) -> Response:

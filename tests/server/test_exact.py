@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 
 from crux_workspace import Workspace
+from crux_workspace.api.transaction import TransactionRequest
 
 A = "/workspace/a.md"
 
@@ -45,6 +48,56 @@ async def test_a_step_that_is_sent_again_is_staged_once(
     assert len(await ws.log()) == 1
     late = await append("7", "late")
     assert (late.status_code, late.json()["code"]) == (409, "TRANSACTION_CLOSED")
+
+
+async def test_a_step_whose_upload_broke_off_can_be_sent_again(
+    http: httpx.AsyncClient, ws: Workspace
+) -> None:
+    headers = {**(await _begun(http)), "workspace-step": "1"}
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"half"
+        raise ConnectionAbortedError
+
+    with pytest.raises(ConnectionAbortedError):
+        await http.put("/v1/file", params={"path": A}, content=broken(), headers=headers)
+    await asyncio.sleep(0.1)
+    put = await http.put("/v1/file", params={"path": A}, content=b"whole", headers=headers)
+    assert (put.status_code, put.json()["size"]) == (201, 5), put.text
+    assert (await http.post("/v1/transaction/commit", json={}, headers=headers)).status_code == 200
+    assert await ws.read_bytes(A) == b"whole"
+    assert len(await ws.history(A)) == 1
+
+
+async def test_who_asks_while_a_commit_is_on_its_way_waits_for_its_end(
+    http: httpx.AsyncClient, ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must not be told that nothing was applied: a client would do it all again."""
+    inside = await _begun(http)
+    await http.post("/v1/write", json={"path": A, "content": "x"}, headers=inside)
+    going, begun = asyncio.Event(), asyncio.Event()
+    plain = TransactionRequest.end
+
+    async def slow(self: Any, *args: Any, **options: Any) -> None:
+        begun.set()
+        await going.wait()
+        await plain(self, *args, **options)
+
+    monkeypatch.setattr(TransactionRequest, "end", slow)
+
+    async def commit() -> httpx.Response:
+        return await http.post("/v1/transaction/commit", json={}, headers=inside)
+
+    lost = asyncio.ensure_future(commit())
+    await begun.wait()
+    lost.cancel()
+    again = [asyncio.ensure_future(commit()) for _ in range(3)]
+    await asyncio.sleep(0.1)
+    assert not any(each.done() for each in again)
+    going.set()
+    answers = [(await each).json() for each in again]
+    assert [answer["commit"]["sequence"] for answer in answers] == [1, 1, 1]
+    assert len(await ws.log()) == 1
 
 
 async def test_a_commit_that_conflicts_is_told_again(
