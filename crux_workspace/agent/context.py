@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,19 +12,25 @@ from crux_workspace.agent.files.handle import WorkspaceFs
 from crux_workspace.agent.files.local import local_filesystem
 from crux_workspace.agent.permissions.file_store import file_permission_store
 from crux_workspace.agent.permissions.gate import PermissionGate
-from crux_workspace.agent.permissions.policy import policy_from_table
+from crux_workspace.agent.permissions.policy import policy_from_table, toml_document
 from crux_workspace.agent.permissions.rules import invalid_policy
 from crux_workspace.agent.shells.contract import Shell
 from crux_workspace.agent.shells.local import local_shell
 from crux_workspace.agent.toolbox.offloading import ToolOutput
 from crux_workspace.agent.toolbox.tools import agent_tools
-from crux_workspace.errors import LimitExceededError, PathNotFoundError, PermissionDeniedError
+from crux_workspace.errors import (
+    InvalidInputError,
+    LimitExceededError,
+    PathNotFoundError,
+    PermissionDeniedError,
+)
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.tools import ToolSet
 
 __all__ = ["CONFIG_FILE", "PERMISSIONS_FILE", "AgentContext", "agent_context", "agent_context_from"]
 
 _MOST_MEMORY_BYTES = 4 << 20
+_CUT = "\n[cut: the memory is too long to be shown whole]"
 CONFIG_FILE = "crux.toml"
 PERMISSIONS_FILE = ".crux/permissions.json"
 
@@ -47,21 +52,27 @@ class AgentContext:
 
         Args:
             path: The file, relative to the workspace.
-            max_chars: Longer memories are cut, and end with a note.
+            max_chars: Most characters to return. Longer memories are cut, and end with a note, which counts.
 
         Returns:
             Its text; None when there is none, or reading it is denied.
+
+        Raises:
+            InvalidInputError: `max_chars` is no whole number of at least 0 (``INVALID_ARGUMENT``).
         """
+        if type(max_chars) is not int or max_chars < 0:
+            raise InvalidInputError(
+                "max_chars must be a whole number of at least 0.", details={"option": "max_chars"}
+            )
         try:
             text = await self.fs.read_file(path, max_bytes=_MOST_MEMORY_BYTES)
         except (PathNotFoundError, PermissionDeniedError):
             return None
         except LimitExceededError:
-            text = ""
-            max_chars = -1
+            return _CUT.strip()[:max_chars]
         if len(text) <= max_chars:
             return text
-        return f"{text[: max(0, max_chars)]}\n[cut: the memory is too long to be shown whole]"
+        return f"{text[: max(0, max_chars - len(_CUT))]}{_CUT}"[:max_chars]
 
 
 def agent_context(
@@ -157,12 +168,7 @@ def agent_context_from(
 
 
 def _config(path: Path) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise invalid_policy(f"{path.name} is not TOML: {error}.") from error
+    return toml_document(path) if path.exists() else {}
 
 
 _ENTRIES = {

@@ -20,7 +20,8 @@ from crux_workspace.agent.permissions.decisions import Decision
 from crux_workspace.agent.permissions.file_store import file_permission_store
 from crux_workspace.agent.permissions.gate import PermissionGate
 from crux_workspace.agent.permissions.policy import PermissionPolicy
-from crux_workspace.agent.server import approval_app, server_sent
+from crux_workspace.agent.server import approval_app, guarded, json_errors, server_sent
+from crux_workspace.model.extras import need_extra
 from crux_workspace.storage.records import RecordStore
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class DemoAgent:
         run = self._threads[thread]
         if any(not decision.allowed for decision in decisions):
             denied = next(decision for decision in decisions if not decision.allowed)
-            yield ("tool_result", {"tool": self._script[run.position].tool, "error": denied.reason})
+            told = {"id": f"call_{run.position + 1}", "tool": self._script[run.position].tool}
+            yield ("tool_result", {**told, "error": denied.reason})
             run.position += 1
         async for event in self._go(thread):
             yield event
@@ -147,14 +149,15 @@ def demo_app(home: Path, *, interrupts: RecordStore | None = None) -> Starlette:
         return server_sent(agent.start(thread))
 
     approvals = approval_app(
-        gate, authorize=lambda _, thread: agent.knows(thread), runner=agent.resumed
+        gate, authorize=lambda _, thread: agent.knows(thread) or None, runner=agent.resumed
     )
     return Starlette(
         routes=[
-            Route("/threads", create, methods=["POST"]),
-            Route("/threads/{thread_id}/runs/stream", stream, methods=["POST"]),
+            Route("/threads", guarded(create), methods=["POST"]),
+            Route("/threads/{thread_id}/runs/stream", guarded(stream), methods=["POST"]),
             Mount("/", app=approvals),
-        ]
+        ],
+        exception_handlers=json_errors(),
     )
 
 
@@ -166,6 +169,8 @@ def _json(data: dict[str, Any], status: int = 200) -> Response:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve the demo agent on this machine until it is stopped."""
+    for module, extra in (("uvicorn", "server"), ("starlette", "server"), ("tree_sitter", "shell")):
+        need_extra(module, extra)
     import uvicorn
 
     parser = argparse.ArgumentParser(description="Serve the demo agent.")

@@ -19,13 +19,23 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["Authorize", "Runner", "approval_app", "event_lines", "server_sent"]
+__all__ = [
+    "Authorize",
+    "Runner",
+    "approval_app",
+    "event_lines",
+    "guarded",
+    "json_errors",
+    "server_sent",
+]
 
-Authorize: TypeAlias = Callable[[Mapping[str, str], str], "bool | Awaitable[bool]"]
-"""Says whether the sender of a request may see and answer a thread: (headers, thread id)."""
+Authorize: TypeAlias = Callable[[Mapping[str, str], str], "bool | Awaitable[bool | None] | None"]
+"""Says whether the sender of a request may see and answer a thread: (headers, thread id); None when there is no such thread."""
 
 Runner: TypeAlias = Callable[[str, list[Decision]], AsyncIterator[Any]]
 """Lets a thread go on after its interrupts were answered; yields its events."""
+
+Endpoint: TypeAlias = "Callable[[Request], Awaitable[Response]]"
 
 _MOST_BYTES = 1 << 20
 _POLL_S = 0.25
@@ -52,7 +62,7 @@ def approval_app(
 
     Args:
         gate: Holds what waits.
-        authorize: Says who may see and answer a thread; False is 401 without credentials, else 403.
+        authorize: Says who may see and answer a thread; False is 401 without credentials, else 403; None is 404: no such thread.
         runner: Lets the thread go on; its events are the resume's answer. Without one the decisions are.
 
     Returns:
@@ -73,11 +83,50 @@ def approval_app(
     handlers = _Handlers(gate, authorize, runner)
     return Starlette(
         routes=[
-            Route("/threads/{thread_id}/resume", handlers.resume, methods=["POST"]),
-            Route("/threads/{thread_id}/pending_interrupts", handlers.pending, methods=["GET"]),
-            Route("/threads/{thread_id}/interrupts", handlers.events, methods=["GET"]),
-        ]
+            Route("/threads/{thread_id}/resume", guarded(handlers.resume), methods=["POST"]),
+            Route(
+                "/threads/{thread_id}/pending_interrupts",
+                guarded(handlers.pending),
+                methods=["GET"],
+            ),
+            Route("/threads/{thread_id}/interrupts", guarded(handlers.events), methods=["GET"]),
+        ],
+        exception_handlers=json_errors(),
     )
+
+
+def guarded(endpoint: Endpoint) -> Endpoint:
+    """Return an endpoint whose failures are answers in the one form, without details; the log has them."""
+
+    async def answered(request: Request) -> Response:
+        from starlette.exceptions import HTTPException
+
+        try:
+            return await endpoint(request)
+        except WorkspaceError as error:
+            return _error(error)
+        except HTTPException:
+            raise
+        except Exception:
+            _log.exception("a request failed")
+            return _told(500, "internal", "The request failed.")
+
+    return answered
+
+
+def json_errors() -> dict[Any, Any]:
+    """Return the handlers that tell a missing route and a wrong method in the one form."""
+    from starlette.exceptions import HTTPException
+
+    async def told(request: Request, error: Exception) -> Response:
+        del request
+        assert isinstance(error, HTTPException)
+        code = str(error.detail).lower().replace(" ", "_")
+        answer = _told(error.status_code, code, f"{error.detail}.")
+        answer.headers.update(error.headers or {})
+        return answer
+
+    return {HTTPException: told}
 
 
 class _Handlers:
@@ -92,10 +141,7 @@ class _Handlers:
         refused = await self._refused(request, thread)
         if refused is not None:
             return refused
-        try:
-            waiting = await self._gate.pending(thread)
-        except WorkspaceError as error:
-            return _error(error)
+        waiting = await self._gate.pending(thread)
         return _json({"interrupts": [_listed(interrupt) for interrupt in waiting]})
 
     async def events(self, request: Request) -> Response:
@@ -117,14 +163,11 @@ class _Handlers:
         refused = await self._refused(request, thread)
         if refused is not None:
             return refused
-        try:
-            envelope = await _envelope(request)
-            if self._runner is None:
-                decisions = await self._gate.resume(thread, envelope)
-                return _json({"decisions": [decision.to_dict() for decision in decisions]})
-            return await self._going_on(thread, envelope, self._runner)
-        except WorkspaceError as error:
-            return _error(error)
+        envelope = await _envelope(request)
+        if self._runner is None:
+            decisions = await self._gate.resume(thread, envelope)
+            return _json({"decisions": [decision.to_dict() for decision in decisions]})
+        return await self._going_on(thread, envelope, self._runner)
 
     async def _going_on(self, thread: str, envelope: Any, runner: Runner) -> Response:  # noqa: ANN401
         """Resume, and stream how the thread goes on; until it ends, no other resume is let in.
@@ -162,12 +205,11 @@ class _Handlers:
             allowed = await allowed
         if allowed is True:
             return None
+        if allowed is None:
+            return _told(404, "thread_not_found", "There is no such thread.")
         if "authorization" in headers or "cookie" in headers:
-            return _json(
-                {"error": {"code": "forbidden", "message": "This thread is not yours."}}, 403
-            )
-        body = {"error": {"code": "unauthorized", "message": "Credentials are needed."}}
-        return _json(body, 401)
+            return _told(403, "forbidden", "This thread is not yours.")
+        return _told(401, "unauthorized", "Credentials are needed.")
 
 
 async def _drained(events: asyncio.Queue[Any]) -> AsyncIterator[Any]:
@@ -221,7 +263,11 @@ def _json(data: Any, status: int = 200) -> Response:  # noqa: ANN401 - JSON
 
 def _error(error: WorkspaceError) -> Response:
     status = _STATUS.get(error.code, 500 if not isinstance(error, InvalidInputError) else 400)
-    return _json({"error": {"code": error.code.value.lower(), "message": error.message}}, status)
+    return _told(status, error.code.value.lower(), error.message)
+
+
+def _told(status: int, code: str, message: str) -> Response:
+    return _json({"error": {"code": code, "message": message}}, status)
 
 
 def server_sent(events: AsyncIterator[Any]) -> Response:

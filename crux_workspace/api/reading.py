@@ -42,6 +42,7 @@ class ReadMethods:
         glob: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        partial: bool = False,
         namespace: str | None = None,
     ) -> ListResult:
         """List a directory, everything below it, or the files that a glob matches.
@@ -56,6 +57,7 @@ class ReadMethods:
             glob: True or False decides whether `path` is a glob.
             limit: Most entries of this page; None lists all.
             cursor: Where the page before ended.
+            partial: Leave out what cannot be had of mounts below `path` whose source fails, and name them in `failed`.
             namespace: Use this namespace instead of the workspace's own.
 
         Returns:
@@ -86,6 +88,7 @@ class ReadMethods:
                 glob=glob,
                 limit=limit,
                 cursor=cursor,
+                partial=partial,
             )
 
         return await self._runner.run("list", path, namespace, call)
@@ -475,6 +478,7 @@ class ReadMethods:
         regex: bool = False,
         max_results: int = 100,
         context_lines: int = 0,
+        partial: bool = False,
         namespace: str | None = None,
     ) -> GrepResult:
         """Search text and JSON line by line.
@@ -490,6 +494,7 @@ class ReadMethods:
             regex: `query` is an expression.
             max_results: Most matches to return.
             context_lines: Lines to show before and after each match.
+            partial: Leave out what cannot be had of mounts below `path` whose source fails, and name them in `failed`.
             namespace: Use this namespace instead of the workspace's own.
 
         Returns:
@@ -522,6 +527,7 @@ class ReadMethods:
                 regex=regex,
                 max_results=max_results,
                 context_lines=context_lines,
+                partial=partial,
             )
 
         return await self._runner.run("grep", path, namespace, call)

@@ -103,7 +103,16 @@ def listing(value: Any) -> ListResult:  # noqa: ANN401 - JSON
     cursor, expired = value.get("cursor"), value.get("expired", 0)
     if not isinstance(cursor, str | None) or not isinstance(expired, int):
         raise corrupt("it is no listing")
-    return ListResult([entry(item) for item in value["entries"]], cursor, expired)
+    entries = [entry(item) for item in value["entries"]]
+    return ListResult(entries, cursor, expired, failures(value))
+
+
+def failures(value: dict[str, Any]) -> dict[str, str]:
+    """Return the mounts whose source failed, with the code of each error."""
+    failed = value.get("failed", {})
+    if not isinstance(failed, dict) or not all(isinstance(code, str) for code in failed.values()):
+        raise corrupt("it does not say which mounts failed")
+    return failed
 
 
 def boolean(value: Any) -> bool:  # noqa: ANN401 - JSON

@@ -16,7 +16,7 @@ from crux_workspace.http.sending import PathLike, any_path, file_path, scope_pat
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.numbers import whole_number
+from crux_workspace.model.options import whole_number
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
 
@@ -52,6 +52,7 @@ class HttpReads:
         glob: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        partial: bool = False,
         namespace: str | None = None,
     ) -> ListResult:
         """List a directory, everything below it, or the files that a glob matches, as `Workspace.list` does.
@@ -61,14 +62,16 @@ class HttpReads:
         whole_number("limit", limit, least=1)
         entries: list[WorkspaceEntry] = []
         expired = 0
+        failed: dict[str, str] = {}
         while True:
             most = MOST_ENTRIES if limit is None else min(limit - len(entries), MOST_ENTRIES)
-            page = await self._page(path, recursive, glob, most, cursor, namespace)
+            page = await self._page(path, recursive, glob, most, cursor, namespace, partial)
             entries += page.entries
             expired += page.expired
+            failed |= page.failed
             cursor = page.cursor
             if cursor is None or (limit is not None and len(entries) >= limit):
-                return ListResult(entries, cursor, expired)
+                return ListResult(entries, cursor, expired, failed)
 
     async def _page(
         self,
@@ -78,6 +81,7 @@ class HttpReads:
         limit: int,
         cursor: str | None,
         namespace: str | None,
+        partial: bool = False,
     ) -> ListResult:
         self._caller.core.enter()
         arguments = {
@@ -86,6 +90,7 @@ class HttpReads:
             "glob": glob,
             "limit": limit,
             "cursor": cursor,
+            "partial": partial,
             **await self._tree(namespace),
         }
         page = await self._caller.ask("list", arguments, namespace, decoding.listing)
@@ -242,6 +247,7 @@ class HttpReads:
         regex: bool = False,
         max_results: int = 100,
         context_lines: int = 0,
+        partial: bool = False,
         namespace: str | None = None,
     ) -> GrepResult:
         """Search text and JSON line by line, as `Workspace.grep` does; the service searches, 10,000 results at most."""
@@ -253,6 +259,7 @@ class HttpReads:
             "regex": regex,
             "max_results": max_results,
             "context_lines": context_lines,
+            "partial": partial,
             **await self._tree(namespace),
         }
         return await self._caller.ask("grep", arguments, namespace, _matches)

@@ -23,7 +23,7 @@ from crux_workspace.http.staging import StagedCaller, begin
 from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.files import WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.labels import check_label
-from crux_workspace.model.numbers import needed_number
+from crux_workspace.model.options import needed_number
 from crux_workspace.model.transactions import Replayed
 
 __all__ = ["HttpTransaction", "HttpTransactionRequest"]

@@ -12,7 +12,7 @@ from crux_workspace.http.sending import IfVersion, PathLike, any_path, expected_
 from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.diffs import FileDiff
 from crux_workspace.model.files import GcReport, NamespacePage, Usage, WorkspaceFile
-from crux_workspace.model.numbers import whole_number
+from crux_workspace.model.options import whole_number
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 

@@ -15,7 +15,7 @@ from crux_workspace.http.calling import Caller, Stoppable
 from crux_workspace.http.feed import Feed, OnError, Reporter, Wanted
 from crux_workspace.http.sending import PathLike, any_path
 from crux_workspace.model.events import WorkspaceChangeEvent
-from crux_workspace.model.numbers import needed_number
+from crux_workspace.model.options import needed_number
 
 __all__ = ["HttpWatchHandle", "begin_watch"]
 

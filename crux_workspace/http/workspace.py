@@ -23,7 +23,7 @@ from crux_workspace.http.view import HttpView
 from crux_workspace.http.watching import HttpWatchHandle, Start, begin_watch
 from crux_workspace.model.extras import need_extra
 from crux_workspace.model.labels import check_label
-from crux_workspace.model.numbers import needed_number
+from crux_workspace.model.options import needed_number
 from crux_workspace.model.paths import check_namespace, check_workspace_id
 from crux_workspace.model.settings import Mount, NamespaceSetting, ToolOptions
 

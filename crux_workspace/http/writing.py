@@ -26,7 +26,7 @@ from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit, check_edits, edits_of
 from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.numbers import needed_number
+from crux_workspace.model.options import needed_number
 from crux_workspace.model.streams import utf8
 
 __all__ = ["HttpWrites"]

@@ -41,13 +41,15 @@ from crux_workspace.api.sync_facade import SyncWorkspace  # noqa: E402
 from crux_workspace.errors import (  # noqa: E402
     AccessDeniedError,
     ConflictError,
+    ErrorCode,
+    InvalidInputError,
     InvalidPathError,
     NotFoundError,
     WorkspaceError,
 )
 from crux_workspace.integrations.bridging import Bridge  # noqa: E402
 from crux_workspace.model.contents import BinaryContent, Content, JsonContent  # noqa: E402
-from crux_workspace.model.files import WorkspaceEntry, WorkspaceFile  # noqa: E402
+from crux_workspace.model.files import WorkspaceEntry, WorkspaceFile, known_size  # noqa: E402
 from crux_workspace.model.jsontext import dump_compact, pretty  # noqa: E402
 from crux_workspace.model.paths import normalise  # noqa: E402
 
@@ -56,6 +58,8 @@ __all__ = ["WorkspaceBackend"]
 _T = TypeVar("_T")
 _MOST_MATCHES = 10_000
 _MOST_FILES = 10_000
+_MOST_BYTES = 16 << 20
+_PAGE = 256
 _ATTEMPTS = 5
 
 
@@ -97,9 +101,10 @@ class WorkspaceBackend(BackendProtocol):
         here = self._here(entry.path)
         if not isinstance(entry, WorkspaceFile):
             return FileInfo(path=f"{here}/", is_dir=True)
-        return FileInfo(
-            path=here, is_dir=False, size=entry.size, modified_at=_time(entry.updated_at)
-        )
+        info = FileInfo(path=here, is_dir=False, modified_at=_time(entry.updated_at))
+        if (size := known_size(entry)) is not None:
+            info["size"] = size
+        return info
 
     # -- looking
 
@@ -124,13 +129,25 @@ class WorkspaceBackend(BackendProtocol):
                 data["created_at"] = _time(file.created_at)
                 data["modified_at"] = _time(file.updated_at)
             if isinstance(content, BinaryContent):
-                data["content"] = base64.b64encode(await self._ws.read_bytes(where)).decode()
+                data["content"] = base64.b64encode(await self._bytes(where)).decode()
                 data["encoding"] = "base64"
                 return ReadResult(file_data=data)
             data["content"] = _text(content)
             return slice_read_response(data, offset, limit)
 
         return await self._done(call, lambda told: ReadResult(error=told))
+
+    async def _bytes(self, path: str) -> bytes:
+        """Gather a binary file that is to be shown, however large it is said to be."""
+        held = bytearray()
+        async for chunk in self._ws.stream(path, length=_MOST_BYTES + 1):
+            held += chunk
+        if len(held) > _MOST_BYTES:
+            raise InvalidInputError(
+                f"{path} is binary and has more than {_MOST_BYTES} bytes, too many to be shown.",
+                details={"path": path},
+            )
+        return bytes(held)
 
     async def agrep(
         self,
@@ -140,12 +157,14 @@ class WorkspaceBackend(BackendProtocol):
         *,
         max_count: int | None = None,
     ) -> GrepResult:
-        """Search for literal text; `glob` filters the files by their path below `path`."""
+        """Search for literal text; `glob` filters the files by their path below `path`. Without a mount that fails it is truncated."""
 
         async def call() -> GrepResult:
             included = compile_grep_include_glob(glob) if glob else lambda _: True
             where = self._there(path)
-            found = await self._ws.grep(pattern, path=where, max_results=_MOST_MATCHES)
+            found = await self._ws.grep(
+                pattern, path=where, max_results=_MOST_MATCHES, partial=True
+            )
             seen: dict[tuple[str, int], GrepMatch] = {}
             for match in found:
                 if included(_relative(match.path, where)):
@@ -153,6 +172,7 @@ class WorkspaceBackend(BackendProtocol):
                     seen.setdefault((match.path, match.line), told)
             matches = [*seen.values()]
             cut = found.truncated or (max_count is not None and len(matches) > max_count)
+            cut = cut or bool(found.failed)
             return GrepResult(matches=matches[:max_count], truncated=cut)
 
         return await self._done(call, lambda told: GrepResult(error=told))
@@ -164,12 +184,21 @@ class WorkspaceBackend(BackendProtocol):
             matches = compile_grep_include_glob(pattern)
             where = self._there(path)
             found: list[FileInfo] = []
-            async for file in self._ws.walk(where):
-                if matches(_relative(file.path, where)):
-                    if len(found) == _MOST_FILES:
-                        return GlobResult(matches=found, truncated=True, truncation_reason="budget")
-                    found.append(self._info(file))
-            return GlobResult(matches=found)
+            cursor: str | None = None
+            while True:
+                page = await self._ws.list(
+                    where, recursive=True, limit=_PAGE, cursor=cursor, partial=True
+                )
+                found += [self._info(f) for f in page if matches(_relative(f.path, where))]
+                if len(found) > _MOST_FILES:
+                    return GlobResult(
+                        matches=found[:_MOST_FILES], truncated=True, truncation_reason="budget"
+                    )
+                cursor = page.cursor
+                if cursor is None and page.failed:
+                    return GlobResult(matches=found, truncated=True, truncation_reason="unreadable")
+                if cursor is None:
+                    return GlobResult(matches=found)
 
         return await self._done(call, lambda told: GlobResult(error=told))
 
@@ -308,8 +337,8 @@ class WorkspaceBackend(BackendProtocol):
         try:
             return await self._bridge.awaited(call)
         except WorkspaceError as error:
-            hint = f" {error.hint}" if error.hint else ""
-            return failed(f"{self._told(error.message)}{self._told(hint)}")
+            hint = _HINTS.get(error.code, error.hint)
+            return failed(self._told(f"{error.message} {hint}" if hint else error.message))
         except InvalidGlobPatternError as error:
             return failed(str(error))
 
@@ -331,6 +360,16 @@ class WorkspaceBackend(BackendProtocol):
             return failed("permission_denied")
         except WorkspaceError as error:
             return failed(self._told(error.message))
+
+
+_HINTS: dict[str, str | None] = {
+    ErrorCode.EDIT_AMBIGUOUS: "Put more of the surrounding text into old_string, or set replace_all.",
+    ErrorCode.INVALID_CONTENT: "Read it, change the value, and write all of it.",
+    ErrorCode.BINARY_CONTENT: "It cannot be read or edited as text.",
+    ErrorCode.FILE_NOT_FOUND: "List its directory to see what is there.",
+    ErrorCode.SOURCE_UNSUPPORTED: "Write a copy elsewhere and work there.",
+}
+"""Hints in the words of deepagents' tools, where those for callers in Python would not do."""
 
 
 def _text(content: Content) -> str:

@@ -16,6 +16,7 @@ from crux_workspace.errors import InvalidInputError
 from crux_workspace.mcp.changes import Changes
 from crux_workspace.mcp.resources import Resources
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import refused_option
 from crux_workspace.tools.forms.mcp import mcp_result, mcp_tool
 from crux_workspace.tools.toolset import ToolResult, ToolSet
 
@@ -51,6 +52,11 @@ def workspace_server(
     Raises:
         InvalidInputError: A bad option (``INVALID_ARGUMENT``).
     """
+    given: object = workspace
+    if not callable(getattr(given, "as_tools", None)) or not callable(
+        getattr(given, "watch", None)
+    ):
+        raise refused_option("workspace", "a Workspace, or a view of one", given)
     return _Serving(workspace, read_only, name_actor, tool_options).server()
 
 

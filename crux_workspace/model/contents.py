@@ -36,6 +36,8 @@ class TextContent(Value):
     status: Status | None = None
     artifact_kind: str | None = None
     pinned_version: int | None = None
+    id: str = ""
+    """Identity of the file, as `WorkspaceFile.id`; empty of a file that is gone, and where a source names none."""
     kind: Literal["text"] = "text"
 
 
@@ -55,6 +57,8 @@ class JsonContent(Value):
     status: Status | None = None
     artifact_kind: str | None = None
     pinned_version: int | None = None
+    id: str = ""
+    """Identity of the file, as `WorkspaceFile.id`; empty of a file that is gone, and where a source names none."""
     kind: Literal["json"] = "json"
 
 
@@ -73,6 +77,8 @@ class BinaryContent(Value):
     status: Status | None = None
     artifact_kind: str | None = None
     pinned_version: int | None = None
+    id: str = ""
+    """Identity of the file, as `WorkspaceFile.id`; empty of a file that is gone, and where a source names none."""
     kind: Literal["binary"] = "binary"
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "WorkspaceDirectory",
     "WorkspaceEntry",
     "WorkspaceFile",
+    "known_size",
 ]
 
 ContentKind: TypeAlias = Literal["text", "json", "binary"]
@@ -66,6 +67,11 @@ class WorkspaceFile(Value):
     kind: Literal["file"] = "file"
 
 
+def known_size(file: WorkspaceFile) -> int | None:
+    """Return the size of a file; None where its source does not tell."""
+    return None if file.storage == "virtual" and file.size == 0 else file.size
+
+
 @dataclass(frozen=True, slots=True)
 class WorkspaceDirectory(Value):
     """A directory: it exists while a live file is below it (mount roots always)."""
@@ -87,6 +93,8 @@ class ListResult(Value):
     """Pass it back for the next page; None on the last."""
     expired: int = 0
     """In a view of the past: files left out because their content was collected or purged since."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """With ``partial=True``: mounts whose source failed, with the code of the error; what they hold may be left out."""
 
     def __iter__(self) -> Iterator[WorkspaceEntry]:
         return iter(self.entries)

@@ -6,10 +6,11 @@ The table is the interpreter's own and the additions below; the machine's files 
 from __future__ import annotations
 
 import mimetypes
+import re
 from types import MappingProxyType
 from typing import Literal
 
-__all__ = ["DEFAULTS", "guess"]
+__all__ = ["DEFAULTS", "guess", "is_binary"]
 
 DEFAULTS = MappingProxyType(
     {"text": "text/plain", "json": "application/json", "binary": "application/octet-stream"}
@@ -146,3 +147,14 @@ def guess(path: str, kind: Literal["text", "json", "binary"]) -> str:
     name = path[path.rfind("/") + 1 :]
     _, dot, extension = name.rpartition(".")
     return _BY_EXTENSION.get(dot + extension.lower(), DEFAULTS[kind]) if dot else DEFAULTS[kind]
+
+
+_BINARY = re.compile(
+    r"(?:image|audio|video|font)/(?!.*\+xml\Z).+"
+    r"|application/(?:octet-stream|pdf|zip|gzip|zstd|wasm|epub\+zip|msword|x-tar|x-7z-compressed|vnd\..+)"
+).fullmatch
+
+
+def is_binary(mime_type: str) -> bool:
+    """Tell whether content of a MIME type is never text; of a type that says nothing of that it is False."""
+    return _BINARY(mime_type.partition(";")[0].strip().lower()) is not None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any, Literal, TypeAlias
 
 from crux_workspace.errors import InvalidInputError
-from crux_workspace.model.sources import MountSource
+from crux_workspace.model.options import refused_option
+from crux_workspace.model.sources import SOURCE_HOOKS, MountSource
 
 __all__ = [
     "EXTRA_TOOLS",
@@ -20,6 +22,9 @@ __all__ = [
     "ToolOptions",
     "Versioning",
 ]
+
+_MAX_DESCRIPTION_BYTES = 4_000
+_MAX_KIND = 60
 
 
 def _whole(owner: str, name: str, value: object, *, least: int = 0) -> None:
@@ -107,17 +112,33 @@ class Mount:
     """How long one call of the source may take."""
 
     def __post_init__(self) -> None:
+        path: object = self.path
+        if not isinstance(path, str | PurePosixPath):
+            raise refused_option("Mount.path", "an absolute path", path)
+        object.__setattr__(self, "path", str(path))
         if self.access not in ("read", "readwrite"):
             raise InvalidInputError(
                 f"Mount access must be 'read' or 'readwrite', got {self.access!r}.",
                 details={"option": "access"},
             )
+        if self.description is not None:
+            _check_description(self.description)
         given: object = self.timeout_ms
         if given is None:
             raise InvalidInputError("Mount.timeout_ms must be a whole number, got None.")
         _whole("Mount", "timeout_ms", given, least=1)
-        for hook in ("list", "read"):
-            if self.source is not None and not callable(getattr(self.source, hook, None)):
+        if self.source is not None:
+            self._check_hooks()
+
+    def _check_hooks(self) -> None:
+        for hook in SOURCE_HOOKS:
+            found = getattr(self.source, hook, None)
+            if found is not None and not callable(found):
+                raise InvalidInputError(
+                    f"The {hook} of the source of the mount {self.path} is no method, but {type(found).__name__}.",
+                    details={"option": "source", "mount": self.path},
+                )
+            if found is None and hook in ("list", "read"):
                 raise InvalidInputError(
                     f"The source of the mount {self.path} has no method {hook!r}: "
                     f"{type(self.source).__name__} is no mount source.",
@@ -131,7 +152,25 @@ class Mount:
         if self.source is None:
             return None
         kind = getattr(self.source, "kind", "custom")
-        return kind if isinstance(kind, str) else "custom"
+        is_label = isinstance(kind, str) and kind.isprintable() and 0 < len(kind) <= _MAX_KIND
+        return kind if is_label else "custom"
+
+
+def _check_description(description: object) -> None:
+    if not isinstance(description, str):
+        raise refused_option("Mount.description", "a str or None", description)
+    try:
+        size = len(description.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            "Mount.description has a lone surrogate, which UTF-8 cannot write.",
+            details={"option": "description"},
+        ) from error
+    if size > _MAX_DESCRIPTION_BYTES:
+        raise InvalidInputError(
+            f"Mount.description has {size} bytes, more than {_MAX_DESCRIPTION_BYTES:,}; it goes into every prompt.",
+            details={"option": "description"},
+        )
 
 
 EXTRA_TOOLS = ("stat", "append", "copy", "history", "diff", "finalize")
@@ -153,7 +192,7 @@ class ToolOptions:
     read_before_write: bool = False
     """Refuse to change a file that was not read by these tools at the version it is at."""
     max_result_bytes: int = 32_000
-    """Most bytes of content that one result shows; the rest is read on."""
+    """Most bytes of content, in the JSON form it is sent in, that one result shows; the rest is read on."""
     max_entries: int = 200
     """Most entries of one listing, and most matches of one search."""
     max_image_bytes: int = 3_500_000

@@ -17,10 +17,13 @@ from typing import Any
 from crux_workspace.errors import ErrorCode, StorageError, UnsupportedError
 from crux_workspace.model.settings import Mount
 
-__all__ = ["MAX_THREADS", "Caller", "invalid", "too_slow", "unsupported"]
+__all__ = ["KEEP_A_COPY", "MAX_THREADS", "Caller", "invalid", "too_slow", "unsupported"]
 
 MAX_THREADS = 16
 """Calls of one mount's sync methods that run at a time."""
+
+KEEP_A_COPY = "Copy the file to a mount that the workspace keeps itself and work there."
+"""What to do where a source does not do it."""
 
 
 def invalid(mount: Mount, hook: str, why: str, hint: str | None = None) -> StorageError:
@@ -39,7 +42,7 @@ def unsupported(mount: Mount, what: str, hint: str | None = None) -> Unsupported
         f"The source-backed mount {mount.path} does not support {what}.",
         code=ErrorCode.SOURCE_UNSUPPORTED,
         details={"mount": mount.path},
-        hint=hint or "Copy the file to a mount that the workspace keeps itself and work there.",
+        hint=hint or KEEP_A_COPY,
     )
 
 
@@ -170,7 +173,7 @@ class Caller:
         except _Raised as raised:
             error = raised.error
             if isinstance(error, FileNotFoundError | NotImplementedError):
-                raise error from None
+                raise error from error.__cause__
             raise self._known(hook, error) from error
         except BaseException as error:
             raise self._known(hook, error) from error

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
-from crux_workspace.errors import InvalidInputError, InvalidPathError
+from crux_workspace.errors import InvalidPathError
 from crux_workspace.model.contents import BinaryContent, Content, JsonContent, TextContent
 from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.jsontext import check_json, dump_compact
+from crux_workspace.model.jsontext import dump_compact
 from crux_workspace.model.lines import byte_window, count_lines
 from crux_workspace.model.matching import MAX_LINE_CHARACTERS, GrepMatch
 from crux_workspace.model.mime import DEFAULTS, guess
@@ -17,12 +17,17 @@ from crux_workspace.model.paths import is_at_or_below, normalise, sort_key
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.settings import Mount
 from crux_workspace.mounts.calling import invalid
+from crux_workspace.mounts.fields import (
+    check_cursor,
+    check_fields,
+    check_value,
+    described,
+    encoded,
+)
 
-__all__ = ["Checker", "revision_of", "windowed"]
+__all__ = ["Checker", "is_unclear", "revision_of", "windowed"]
 
-_Known = TypeVar("_Known", WorkspaceFile, TextContent, JsonContent, BinaryContent)
-_TEXTS = ("mime_type", "sha256", "artifact_kind", "uri", "preview")
-_NUMBERS = ("size", "version", "created_at", "updated_at", "offset", "total_lines")
+_CHARACTER_BYTES = 4
 
 
 class Checker:
@@ -56,15 +61,14 @@ class Checker:
             entries, cursor = ([] if result is None else result), None  # type: ignore[assignment]
         if isinstance(entries, str) or not isinstance(entries, list | tuple):
             raise invalid(self.mount, "list", f"{type(result).__name__} instead of ListResult")
-        if cursor is not None and not isinstance(cursor, str):
-            raise invalid(self.mount, "list", "a cursor that is no str")
+        following = check_cursor(self.mount, cursor)
         found: dict[str, WorkspaceEntry] = {}
         for entry in entries:
             checked = self._entry(entry)
             if checked is not None:
                 found.setdefault(checked.path, checked)
         ordered = sorted(found.values(), key=lambda entry: sort_key(entry.path))
-        return ordered, cursor or None
+        return ordered, following
 
     def _entry(self, entry: object) -> WorkspaceEntry | None:
         if isinstance(entry, WorkspaceDirectory):
@@ -84,14 +88,11 @@ class Checker:
         where = self.path(hook, file.path) if path is None else path
         if where == self.mount.path:
             raise invalid(self.mount, hook, "a file at the mount's own path")
-        self._check_fields(hook, file)
-        mime = file.mime_type
-        if mime == DEFAULTS["text"]:
-            mime = guess(where, file.content_kind)
+        check_fields(self.mount, hook, file)
         return replace(
             file,
+            **described(self.mount, hook, file, where),
             path=where,
-            mime_type=mime,
             mount=self.mount.path,
             storage="virtual",
             pinned_version=None,
@@ -99,39 +100,25 @@ class Checker:
             commit=None,
         )
 
-    def _check_fields(self, hook: str, value: Any) -> None:  # noqa: ANN401 - any result of a provider
-        for name in _TEXTS:
-            field = getattr(value, name, None)
-            if field is not None and not isinstance(field, str):
-                raise invalid(self.mount, hook, f"a {name} that is no str")
-        for name in _NUMBERS:
-            field = getattr(value, name, 0)
-            if not isinstance(field, int) or isinstance(field, bool) or field < 0:
-                raise invalid(self.mount, hook, f"a {name} that is no whole number of 0 or more")
-        if value.status not in (None, "draft", "final"):
-            raise invalid(self.mount, hook, "a status that is neither draft nor final")
-        if value.metadata is not None:
-            if not isinstance(value.metadata, dict):
-                raise invalid(self.mount, hook, "metadata that is no dict")
-            self._check_json(hook, value.metadata)
-
-    def _check_json(self, hook: str, value: object) -> None:
-        try:
-            check_json(value)
-        except InvalidInputError as error:
-            raise invalid(self.mount, hook, "what is no JSON value") from error
-
     def content(self, hook: str, result: object, path: str) -> Content:
-        """Return content under the path that was asked for, with size, lines and MIME type where they follow from it."""
+        """Return content under the path that was asked for, with size, lines and MIME type where they follow from it.
+
+        Raises:
+            StorageError: It is none, or is said to lie outside the mount (``SOURCE_INVALID``).
+        """
         if not isinstance(result, TextContent | JsonContent | BinaryContent):
             raise invalid(self.mount, hook, f"{type(result).__name__} instead of content")
-        self._check_fields(hook, result)
+        self.path(hook, result.path)
+        check_fields(self.mount, hook, result)
         if isinstance(result, TextContent):
             return self._text(hook, result, path)
         if isinstance(result, JsonContent):
-            self._check_json(hook, result.content)
+            check_value(self.mount, hook, result.content)
             size = len(dump_compact(result.content))
-            return replace(result, path=path, size=size, truncated=False, pinned_version=None)
+            mime = result.mime_type or DEFAULTS["json"]
+            return replace(
+                result, path=path, mime_type=mime, size=size, truncated=False, pinned_version=None
+            )
         return replace(
             result,
             path=path,
@@ -140,14 +127,7 @@ class Checker:
         )
 
     def _text(self, hook: str, result: TextContent, path: str) -> TextContent:
-        given: object = result.content
-        if not isinstance(given, str):
-            raise invalid(self.mount, hook, f"text content that is {type(given).__name__}")
-        try:
-            length = len(given.encode())
-        except UnicodeEncodeError as error:
-            raise invalid(self.mount, hook, "text with a lone surrogate") from error
-        end = result.offset + length
+        end = result.offset + len(encoded(self.mount, hook, "text", result.content))
         cut = bool(result.truncated) or result.offset > 0
         return replace(
             result,
@@ -155,7 +135,7 @@ class Checker:
             mime_type=_mime(result.mime_type, path, "text"),
             size=max(result.size, end) if cut else end,
             truncated=cut,
-            total_lines=result.total_lines if cut else count_lines(given),
+            total_lines=result.total_lines if cut else count_lines(result.content),
             pinned_version=None,
         )
 
@@ -185,17 +165,35 @@ class Checker:
             given: object = number
             if not isinstance(given, int) or isinstance(given, bool) or given < 1:
                 raise invalid(self.mount, "grep", f"a {name} that is no whole number of 1 or more")
-        text: object = match.text
-        if not isinstance(text, str):
-            raise invalid(self.mount, "grep", "a line that is no str")
+        text = match.text
+        encoded(self.mount, "grep", "a line", text)
         start = max(0, min(match.column - 1, len(text)) - MAX_LINE_CHARACTERS // 2)
         start = 0 if len(text) <= MAX_LINE_CHARACTERS else start
-        return replace(match, path=path, text=text[start : start + MAX_LINE_CHARACTERS])
+        shown = text[start : start + MAX_LINE_CHARACTERS]
+        return replace(match, path=path, text=shown, before=(), after=())
 
 
-def _mime(given: str, path: str, kind: Any) -> str:  # noqa: ANN401 - a content kind
+def _mime(given: str | None, path: str, kind: Any) -> str:  # noqa: ANN401 - a content kind
     """Keep a MIME type that says something, else go by the name."""
-    return guess(path, kind) if given in (DEFAULTS["text"], DEFAULTS["binary"]) else given
+    if not given or given in (DEFAULTS["text"], DEFAULTS["binary"]):
+        return guess(path, kind)
+    return given
+
+
+def is_unclear(
+    content: TextContent, given: TextContent, offset: int, max_bytes: int | None
+) -> bool:
+    """Tell whether what a provider gave for a window may be the window as well as the whole, or is of a text of unknown length."""
+    length = len(content.content.encode())
+    if given.truncated and given.size == 0:
+        return True
+    if content.offset:
+        return False
+    fits = max_bytes is None or length <= max_bytes
+    if offset:
+        return fits or content.truncated
+    is_full = max_bytes is not None and length > max_bytes - _CHARACTER_BYTES
+    return fits and is_full and not content.truncated
 
 
 def windowed(mount: Mount, content: TextContent, offset: int, max_bytes: int | None) -> TextContent:

@@ -116,9 +116,16 @@ def _hits(found: object, limit: int | None) -> list[RetrieverHit]:
 
 def _hit(item: Any, rank: int) -> RetrieverHit:  # noqa: ANN401 - a hit of any library
     if isinstance(item, RetrieverHit):
-        given: tuple[object, ...] = (item.content, item.source_id)
+        given: tuple[object, ...] = (item.content, item.source_id, item.chunk_id)
         if not all(isinstance(part, str) for part in given):
-            raise _unusable("a hit whose content or source_id is no str")
+            raise _unusable("a hit whose content, source_id or chunk_id is no str")
+        maybe: tuple[object, ...] = (item.source_path, item.parent_content)
+        if not all(part is None or isinstance(part, str) for part in maybe):
+            raise _unusable("a hit whose source_path or parent_content is no str")
+        position: object = item.position
+        metadata: object = item.metadata
+        if not isinstance(position, int | None) or not isinstance(metadata, dict | None):
+            raise _unusable("a hit whose position is no int, or its metadata no dict")
         return item
     if isinstance(item, str):
         digest = hashlib.sha256(item.encode(errors="replace")).hexdigest()[:12]

@@ -16,7 +16,9 @@ from crux_workspace.model.contents import TextContent
 from crux_workspace.model.files import ListResult, WorkspaceFile
 from crux_workspace.model.globs import compile_glob, has_glob
 from crux_workspace.model.jsontext import check_json
+from crux_workspace.model.labels import check_label
 from crux_workspace.model.matching import GrepMatch, compile_query
+from crux_workspace.model.options import refused_option, whole_number
 from crux_workspace.model.paths import is_at_or_below, is_below, normalise, sort_key
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.sources import (
@@ -25,7 +27,6 @@ from crux_workspace.model.sources import (
     MountPathOptions,
     MountReadOptions,
 )
-from crux_workspace.mounts.bundled.pages import page_of
 from crux_workspace.mounts.hits import RetrieverHit, RetrieverQuery, as_retriever
 
 __all__ = ["RetrieverSource", "retriever_workspace_mount_source"]
@@ -70,13 +71,15 @@ class RetrieverSource:
         content_for_hit: Callable[[RetrieverHit], str] | None = None,
         mime_type: str | Callable[[RetrieverHit], str] | None = None,
     ) -> None:
-        given: object = limit
-        if given is not None and (
-            not isinstance(given, int) or isinstance(given, bool) or given < 1
-        ):
-            raise InvalidInputError(
-                "limit must be a whole number of at least 1.", details={"option": "limit"}
-            )
+        whole_number("limit", limit, least=1)
+        for name, value in (("path_for_hit", path_for_hit), ("content_for_hit", content_for_hit)):
+            if value is not None and not callable(value):
+                raise refused_option(name, "a function of a hit, or None", value)
+        given: object = query
+        if given is not None and not isinstance(given, str) and not callable(given):
+            raise refused_option("query", "a str, a function of a RetrieverQuery, or None", given)
+        if mime_type is not None and not callable(mime_type):
+            check_label("mime_type", mime_type)
         self._retriever = as_retriever(retriever)
         self._query = query
         self._limit = limit
@@ -87,13 +90,11 @@ class RetrieverSource:
         self._lock = threading.Lock()
 
     def list(self, path: str, options: MountListOptions) -> Any:  # noqa: ANN401 - a result, or what gives it
-        """List the files found at or below a directory, or that a glob matches."""
+        """List the files found at or below a directory, or that a glob matches: all at once, for asking again may find others."""
         covers = _scope(path)
 
         def listed(files: dict[str, _Found]) -> ListResult:
-            return page_of(
-                [found.file() for where, found in files.items() if covers(where)], options
-            )
+            return ListResult([found.file() for where, found in files.items() if covers(where)])
 
         return self._find("list", path, None, options.mount_path, listed)
 
@@ -205,7 +206,7 @@ class RetrieverSource:
 
     def _place(self, hit: RetrieverHit, mount_path: str) -> str:
         if self._path_for_hit is not None:
-            raw = self._path_for_hit(hit)
+            raw = _text_of("path_for_hit", self._path_for_hit(hit))
         elif hit.source_path:
             raw = hit.source_path.lstrip("/")
         else:
@@ -230,12 +231,14 @@ class RetrieverSource:
         }
         if len(chunks) > 1:
             metadata["chunk_ids"] = chunks
-        mime = self._mime_type(first) if callable(self._mime_type) else self._mime_type
+        mime = self._mime_type
+        if callable(mime):
+            mime = _text_of("mime_type", mime(first))
         return _Found(path, "\n\n".join(texts), mime or "text/markdown", metadata)
 
     def _text(self, hit: RetrieverHit) -> str:
         if self._content_for_hit is not None:
-            return self._content_for_hit(hit)
+            return _text_of("content_for_hit", self._content_for_hit(hit))
         return hit.content if hit.parent_content is None else hit.parent_content
 
 
@@ -251,6 +254,16 @@ def _is_json(key: object, value: object) -> bool:
     except InvalidInputError:
         return False
     return True
+
+
+def _text_of(option: str, given: object) -> str:
+    if isinstance(given, str):
+        return given
+    raise StorageError(
+        f"The function {option} of a RetrieverSource returned {type(given).__name__} instead of str.",
+        code=ErrorCode.SOURCE_INVALID,
+        hint=f"Give {option} that returns a str for every hit.",
+    )
 
 
 def _outside(raw: str, mount_path: str) -> StorageError:

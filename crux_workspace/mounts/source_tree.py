@@ -5,56 +5,41 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 from crux_workspace.errors import ErrorCode, StorageError
 from crux_workspace.model.contents import BinaryContent, Content, JsonContent, TextContent
-from crux_workspace.model.files import WorkspaceEntry, WorkspaceFile
+from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.globs import compile_glob, has_glob
 from crux_workspace.model.jsontext import dump_compact
 from crux_workspace.model.matching import GrepMatch
-from crux_workspace.model.paths import is_at_or_below, is_below, sort_key
+from crux_workspace.model.paths import is_at_or_below, is_below
 from crux_workspace.model.settings import Mount
 from crux_workspace.model.sources import (
     MountGrepOptions,
-    MountListOptions,
     MountPathOptions,
     MountReadOptions,
     MountWriteOptions,
 )
-from crux_workspace.mounts.calling import Caller, invalid, too_slow, unsupported
-from crux_workspace.mounts.checking import Checker, windowed
+from crux_workspace.mounts.calling import invalid, too_slow, unsupported
+from crux_workspace.mounts.checking import is_unclear, windowed
+from crux_workspace.mounts.source_listing import SourceListing
 
-__all__ = ["MAX_ENTRIES", "MAX_WHOLE_BYTES", "Collected", "SourceTree"]
+__all__ = ["MAX_WHOLE_BYTES", "SourceTree"]
 
-MAX_ENTRIES = 100_000
-"""Most files of one source that are gathered for a recursive listing, a glob or a search."""
-MAX_PAGES = 10_000
 MAX_WHOLE_BYTES = 1 << 28
 """Most bytes of one provider's file that are held at once."""
-_PATIENCE = 10
-"""An operation of many calls may take this many times as long as one."""
 _READ_BACK_S = (0.0, 0.025, 0.075)
 _CHUNK = 1 << 20
 
 
-@dataclass(slots=True)
-class Collected:
-    """Files of a source, in order, and why they may not be all."""
-
-    files: list[WorkspaceFile]
-    problem: StorageError | None = None
-
-
-class SourceTree:
+class SourceTree(SourceListing):
     """Reads and, where the provider opted in, writes one source-backed mount. Paths are normal and on this mount."""
 
     def __init__(self, mount: Mount, owns: Callable[[str], bool]) -> None:
-        self.mount = mount
-        self.check = Checker(mount, owns)
-        self._caller = Caller(mount)
+        super().__init__(mount, owns)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def has(self, hook: str) -> bool:
@@ -69,97 +54,38 @@ class SourceTree:
     def _here(self) -> MountPathOptions:
         return MountPathOptions(mount_path=self.mount.path)
 
-    def _deadline(self) -> float:
-        return asyncio.get_running_loop().time() + _PATIENCE * self.mount.timeout_ms / 1000
-
-    # -- listing
-
-    async def page(
-        self, path: str, limit: int | None, cursor: str | None
-    ) -> tuple[list[WorkspaceEntry], str | None]:
-        """Return one page as the provider gives it: checked, each path once, in order."""
-        options = MountListOptions(mount_path=self.mount.path, limit=limit, cursor=cursor)
-        entries, following = self.check.page(await self._caller.call("list", path, options))
-        return [entry for entry in entries if entry.path != path or entry.kind == "file"], following
-
-    async def collect(self, path: str) -> Collected:
-        """Gather all files at or below a path, directories descended into."""
-        found: dict[str, WorkspaceFile] = {}
-        deadline = self._deadline()
-        waiting, seen = [path], {path}
-        problem: StorageError | None = None
-        pages = 0
-        while waiting and problem is None:
-            where = waiting.pop()
-            cursor: str | None = None
-            cursors: set[str] = set()
-            while problem is None:
-                entries, cursor = await self.page(where, None, cursor)
-                pages += 1
-                self._sort_in(entries, path, found, waiting, seen)
-                if cursor is None:
-                    break
-                problem = self._endless(cursor, cursors, pages, len(found), deadline)
-                cursors.add(cursor)
-        return Collected(sorted(found.values(), key=lambda file: sort_key(file.path)), problem)
-
-    def _sort_in(
-        self,
-        entries: list[WorkspaceEntry],
-        scope: str,
-        found: dict[str, WorkspaceFile],
-        waiting: list[str],
-        seen: set[str],
-    ) -> None:
-        for entry in entries:
-            if not is_at_or_below(entry.path, scope):
-                continue
-            if isinstance(entry, WorkspaceFile):
-                found.setdefault(entry.path, entry)
-            elif entry.path not in seen:
-                seen.add(entry.path)
-                waiting.append(entry.path)
-
-    def _endless(
-        self, cursor: str, cursors: set[str], pages: int, files: int, deadline: float
-    ) -> StorageError | None:
-        if cursor in cursors:
-            return invalid(self.mount, "list", "a cursor that it gave before")
-        if pages >= MAX_PAGES or files > MAX_ENTRIES:
-            hint = "List below this mount page by page instead."
-            return invalid(self.mount, "list", f"more than {MAX_ENTRIES:,} files or {MAX_PAGES:,} pages", hint)  # fmt: skip
-        if asyncio.get_running_loop().time() > deadline:
-            return too_slow(self.mount, "list")
-        return None
-
-    async def glob(self, pattern: str) -> Collected:
-        """Gather the files that a glob matches; a provider that knows globs is asked with it first."""
-        compiled = compile_glob(pattern)
-        base = compiled.base if is_at_or_below(compiled.base, self.mount.path) else self.mount.path
-        if is_at_or_below(compiled.base, self.mount.path):
-            entries, cursor = await self.page(pattern, None, None)
-            hits = [e for e in entries if isinstance(e, WorkspaceFile) and compiled.matches(e.path)]
-            if hits and cursor is None:
-                return Collected(hits)
-        collected = await self.collect(base)
-        files = [file for file in collected.files if compiled.matches(file.path)]
-        return Collected(files, collected.problem)
-
     # -- one file
 
     async def read(self, path: str, offset: int, max_inline_bytes: int | None) -> Content | None:
-        """Return a window of a file, None where there is none."""
-        content = await self._read(path, offset, max_inline_bytes)
+        """Return a window of a file, None where there is none.
+
+        A provider that heeds the window may not say so; where its answer can be the window as well as the whole, the whole is asked for.
+        """
+        given = await self._ask(path, offset, max_inline_bytes)
+        content = None if given is None else self.check.content("read", given, path)
+        if isinstance(content, TextContent) and is_unclear(
+            content, given, offset, max_inline_bytes
+        ):
+            whole = await self._read(path, 0, None)
+            if not isinstance(whole, TextContent):
+                return whole
+            if not whole.truncated:
+                content = whole
+            elif whole.content != content.content and not content.offset:
+                content = replace(content, offset=offset)
         if isinstance(content, TextContent):
             return windowed(self.mount, content, offset, max_inline_bytes)
         return content
 
-    async def _read(self, path: str, offset: int, max_bytes: int | None) -> Content | None:
+    async def _ask(self, path: str, offset: int, max_bytes: int | None) -> Any:  # noqa: ANN401 - whatever the provider returns
         options = MountReadOptions(
             mount_path=self.mount.path, max_inline_bytes=max_bytes, offset=offset
         )
-        result = await self._caller.call("read", path, options)
-        return None if result is None else self.check.content("read", result, path)
+        return await self._caller.call("read", path, options)
+
+    async def _read(self, path: str, offset: int, max_bytes: int | None) -> Content | None:
+        given = await self._ask(path, offset, max_bytes)
+        return None if given is None else self.check.content("read", given, path)
 
     async def whole(self, path: str) -> Content | None:
         """Return a file's whole content, None where there is none.
@@ -224,11 +150,6 @@ class SourceTree:
         if found is not None and not isinstance(found, bool):
             raise invalid(self.mount, "exists", f"{type(found).__name__} instead of bool")
         return bool(found)
-
-    async def has_directory(self, path: str) -> bool:
-        """Tell whether anything is below a path."""
-        entries, _ = await self.page(path, None, None)
-        return any(is_below(entry.path, path) for entry in entries)
 
     # -- bytes
 
@@ -327,7 +248,7 @@ class SourceTree:
         Raises:
             StorageError: It takes too long (``STORE_TIMEOUT``).
         """
-        deadline = self._deadline()
+        deadline = self.deadline()
         for path in paths:
             if asyncio.get_running_loop().time() > deadline:
                 raise too_slow(self.mount, "read")
@@ -350,7 +271,7 @@ class SourceTree:
         """
         result: Any = await self._caller.call("write", path, content, options)
         if isinstance(result, WorkspaceFile):
-            return self.check.file("write", result, path)
+            return self.check.file("write", result)
         if result is not None:
             return self.file_of(self.check.content("write", result, path))
         for pause in _READ_BACK_S:

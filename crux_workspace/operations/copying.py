@@ -137,10 +137,8 @@ async def _fetch(source: SourceTree, space: Space, content: Content, dst: str) -
 async def _directory_in(
     source: SourceTree, space: Space, places: Places, *, overwrite: bool, options: Options
 ) -> WorkspaceEntry:
-    collected = await source.collect(places.src)
-    if collected.problem is not None:
-        raise collected.problem
-    if not collected.files:
+    files = (await source.collect(places.src)).complete()
+    if not files:
         raise not_found(places.src)
     fetched: list[_Fetched] = []
 
@@ -150,7 +148,7 @@ async def _directory_in(
 
     plan = _CopyIn(space, places, overwrite, options)
     try:
-        paths = [file.path for file in collected.files]
+        paths = [file.path for file in files]
         async for content in source.texts(paths):
             item = await _fetch(source, space, content, plan.target(content.path))
             fetched.append(item)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.keys import head_key
@@ -11,13 +12,27 @@ from crux_workspace.engine.reads import TreeReads, directory_key
 from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.globs import Glob, compile_glob, has_glob
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
-from crux_workspace.operations import sourced
+from crux_workspace.operations import sourced, sourced_listing
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Space, slash_refused
 
 __all__ = ["globbed", "list_page"]
 
 _PAGE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one page of a listing is to hold."""
+
+    path: str
+    directory: bool
+    recursive: bool
+    glob: bool | None
+    after: str | None
+    limit: int | None
+    failed: dict[str, str] | None
+    """Takes the mounts whose sources failed, with the code; None fails with them."""
 
 
 async def list_page(
@@ -30,6 +45,7 @@ async def list_page(
     glob: bool | None,
     limit: int | None,
     cursor: str | None,
+    partial: bool = False,
 ) -> ListResult:
     """Return one page of a directory, a subtree or a glob, in code point order, segment by segment."""
     whole_number("limit", limit, least=1)
@@ -37,60 +53,47 @@ async def list_page(
     listing = ["list", space.ports.partition, moment, path, str(recursive), str(glob)]
     tree = sourced.source_at(space, reads, path)
     if tree is not None and not recursive and await _as_glob(space, reads, path, glob) is None:
-        return await sourced.list_directory(
+        return await sourced_listing.list_directory(
             space, tree, path, listing=listing, limit=limit, cursor=cursor
         )
     after = None if cursor is None else decode_page_cursor(listing, cursor)
+    failed: dict[str, str] = {}
+    asked = _Asked(path, directory, recursive, glob, after, limit, failed if partial else None)
     entries: list[tuple[str, WorkspaceEntry]] = []
     more = False
-    async for key, entry in _entries(
-        space,
-        reads,
-        path,
-        directory=directory,
-        recursive=recursive,
-        glob=glob,
-        after=after,
-        page=_PAGE if limit is None else min(limit + 1, _PAGE),
-    ):
+    async for key, entry in _entries(space, reads, asked):
         if limit is not None and len(entries) == limit:
             more = True
             break
         entries.append((key, entry))
     following = encode_page_cursor(listing, entries[-1][0]) if more else None
-    return ListResult([entry for _, entry in entries], following, reads.expired)
+    return ListResult([entry for _, entry in entries], following, reads.expired, failed)
 
 
 async def _entries(
-    space: Space,
-    reads: TreeReads,
-    path: str,
-    *,
-    directory: bool,
-    recursive: bool,
-    glob: bool | None,
-    after: str | None,
-    page: int,
+    space: Space, reads: TreeReads, asked: _Asked
 ) -> AsyncIterator[tuple[str, WorkspaceEntry]]:
-    pattern = await _as_glob(space, reads, path, glob)
+    path, after = asked.path, asked.after
+    pattern = await _as_glob(space, reads, path, asked.glob)
     if pattern is not None:
         matching = _matching(space, reads, pattern, after)
-        async for match in _with_sources(space, reads, matching, path, pattern, after):
+        async for match in _with_sources(space, reads, matching, asked, pattern):
             yield match
         return
     space.router.browsable(path)
     entry = await reads.find(path) if path != "/" and space.router.is_local(path) else None
     if entry is not None:
-        if directory:
+        if asked.directory:
             raise slash_refused(path)
         if after is None:
             yield head_key(path), space.file(entry)
         return
-    if recursive:
+    if asked.recursive:
         files = _below(space, reads, path, after)
-        async for file in _with_sources(space, reads, files, path, None, after):
+        async for file in _with_sources(space, reads, files, asked, None):
             yield file
         return
+    page = _PAGE if asked.limit is None else min(asked.limit + 1, _PAGE)
     async for found in _directory(space, reads, path, after=after, page=page):
         yield found
 
@@ -137,57 +140,35 @@ async def _below(
             yield head_key(below.path), space.file(below)
 
 
-def _with_sources(
+async def _with_sources(
     space: Space,
     reads: TreeReads,
     local: AsyncIterator[tuple[str, WorkspaceFile]],
-    path: str,
+    asked: _Asked,
     pattern: Glob | None,
-    after: str | None,
 ) -> AsyncIterator[tuple[str, WorkspaceFile]]:
     """Put the files of the sources in the same scope in among those kept here."""
-    if not space.router.has_sources:
-        return local
-    return _merged(space, reads, local, path, pattern, after)
-
-
-async def _merged(
-    space: Space,
-    reads: TreeReads,
-    local: AsyncIterator[tuple[str, WorkspaceFile]],
-    path: str,
-    pattern: Glob | None,
-    after: str | None,
-) -> AsyncIterator[tuple[str, WorkspaceFile]]:
-    virtual = await _of_sources(space, reads, path, pattern, after)
+    virtual: Iterator[tuple[str, WorkspaceFile]] = iter(())
+    if space.router.has_sources:
+        virtual = await sourced_listing.files_of_sources(
+            space,
+            reads,
+            asked.path,
+            pattern,
+            after=asked.after,
+            paged=asked.limit is not None,
+            failed=asked.failed,
+        )
+    waiting = next(virtual, None)
     async for key, file in local:
-        while virtual and virtual[0][0] < key:
-            yield virtual.pop(0)
+        while waiting is not None and waiting[0] < key:
+            yield waiting
+            waiting = next(virtual, None)
         yield key, file
+    if waiting is not None:
+        yield waiting
     for item in virtual:
         yield item
-
-
-async def _of_sources(
-    space: Space, reads: TreeReads, path: str, pattern: Glob | None, after: str | None
-) -> list[tuple[str, WorkspaceFile]]:
-    """Return the files of the sources in a scope, in order; a view of the past leaves sources out."""
-    base = path if pattern is None else pattern.base
-    own = sourced.source_at(space, reads, base)
-    if isinstance(reads, PastReads):
-        return []
-    found: list[tuple[str, WorkspaceFile]] = []
-    for tree in [*([] if own is None else [own]), *space.router.sources_within(base)]:
-        scope = base if tree is own else tree.mount.path
-        collected = await (tree.collect(scope) if pattern is None else tree.glob(path))
-        if collected.problem is not None:
-            raise collected.problem
-        found += ((head_key(file.path), file) for file in collected.files)
-    return sorted((item for item in found if after is None or item[0] > after), key=_key)
-
-
-def _key(item: tuple[str, WorkspaceFile]) -> str:
-    return item[0]
 
 
 async def _directory(

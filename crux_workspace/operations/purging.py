@@ -26,8 +26,8 @@ from crux_workspace.events.log import commit_changes, log_head, sequence_of_key
 from crux_workspace.model.changes import Change
 from crux_workspace.model.paths import is_below
 from crux_workspace.operations import sourced, sourced_writing
-from crux_workspace.operations.space import Options, Space
-from crux_workspace.operations.writing import deletable, needs_recursive
+from crux_workspace.operations.space import Options, Space, needs_recursive
+from crux_workspace.operations.writing import deletable
 from crux_workspace.storage.layout import (
     LOG_PREFIX,
     decode_changes,

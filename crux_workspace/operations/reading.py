@@ -32,7 +32,7 @@ from crux_workspace.model.files import (
 )
 from crux_workspace.model.jsontext import load, parse
 from crux_workspace.model.lines import byte_window, window
-from crux_workspace.model.numbers import whole_number
+from crux_workspace.model.options import whole_number
 from crux_workspace.operations import sourced
 from crux_workspace.operations.space import Space, not_found
 from crux_workspace.operations.windows import bytes_of, lines_of
@@ -86,6 +86,7 @@ class Found:
             "status": None if head is None else head.status,
             "artifact_kind": None if head is None else head.artifact_kind,
             "pinned_version": None if head is None else head.pinned,
+            "id": "" if self.entry is None else self.entry.file_id,
         }
 
 

@@ -22,6 +22,7 @@ from crux_workspace.mounts.source_tree import SourceTree
 from crux_workspace.operations import sourced
 from crux_workspace.operations.listing import globbed
 from crux_workspace.operations.reading import whole_number
+from crux_workspace.operations.sourced_listing import sparing
 from crux_workspace.operations.sourced_search import SourceSearch
 from crux_workspace.operations.sourced_search import grep as grep_source
 from crux_workspace.operations.space import Space, slash_refused
@@ -47,6 +48,7 @@ async def grep(
     regex: bool,
     max_results: int,
     context_lines: int,
+    partial: bool = False,
 ) -> GrepResult:
     """Search a file, a directory, a glob or everything."""
     whole_number("max_results", max_results, least=1)
@@ -82,21 +84,22 @@ async def grep(
     await flush()
     search = SourceSearch(query, compiled, ignore_case, regex, context_lines)
     truncated = len(matches) > max_results
-    for tree, scope in _source_scopes(space, reads, path):
+    failed: dict[str, str] = {}
+    for tree, scope, is_own in _source_scopes(space, reads, path):
         if truncated:
             break
-        found, cut = await grep_source(
-            tree, search, path=scope, limit=max(max_results - len(matches), 1)
-        )
-        matches += found
-        truncated = cut or len(matches) > max_results
-    return GrepResult(matches[:max_results], truncated, reads.expired)
+        most = max(max_results - len(matches), 1)
+        with sparing(tree, failed if partial and not is_own else None):
+            found, cut = await grep_source(tree, search, path=scope, limit=most)
+            matches += found
+            truncated = cut or len(matches) > max_results
+    return GrepResult(matches[:max_results], truncated, reads.expired, failed)
 
 
 def _source_scopes(
     space: Space, reads: TreeReads, path: str | None
-) -> list[tuple[SourceTree, str | None]]:
-    """Return the sources that a search covers, each with what to search there; None is all of it."""
+) -> list[tuple[SourceTree, str | None, bool]]:
+    """Return the sources that a search covers, each with what to search there, None for all, and whether the scope lies in it."""
     if not space.router.has_sources:
         return []
     wanted = "/" if path is None else path
@@ -107,10 +110,11 @@ def _source_scopes(
     if has_glob(wanted):
         base, glob = compile_glob(wanted).base, wanted
         own = space.router.source(base)
-    scopes: list[tuple[SourceTree, str | None]] = []
+    scopes: list[tuple[SourceTree, str | None, bool]] = []
     if own is not None:
-        scopes.append((own, glob if glob is not None else None if base == own.mount.path else base))
-    return [*scopes, *((tree, glob) for tree in space.router.sources_within(base))]
+        where = glob if glob is not None else None if base == own.mount.path else base
+        scopes.append((own, where, True))
+    return [*scopes, *((tree, glob, False) for tree in space.router.sources_within(base))]
 
 
 async def _scope(

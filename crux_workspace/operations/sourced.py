@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -10,23 +9,15 @@ from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.errors import BinaryContentError
 from crux_workspace.model.contents import BinaryContent, Content, JsonContent, TextContent
-from crux_workspace.model.files import (
-    ListResult,
-    WorkspaceDirectory,
-    WorkspaceEntry,
-)
 from crux_workspace.model.jsontext import dump_compact, pretty
 from crux_workspace.model.lines import window
-from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
-from crux_workspace.model.paths import sort_key
-from crux_workspace.mounts.calling import invalid, unsupported
+from crux_workspace.mounts.calling import unsupported
 from crux_workspace.mounts.source_tree import SourceTree
 from crux_workspace.operations.space import Options, Space, not_found
 
 __all__ = [
     "exists",
     "json_value",
-    "list_directory",
     "mutable",
     "read",
     "read_bytes",
@@ -220,53 +211,3 @@ async def exists(space: Space, tree: SourceTree, path: str, *, directory: bool) 
     if not directory and await tree.has_file(path):
         return True
     return await tree.has_directory(path)
-
-
-# -- listing
-
-
-async def list_directory(
-    space: Space,
-    tree: SourceTree,
-    path: str,
-    *,
-    listing: list[str],
-    limit: int | None,
-    cursor: str | None,
-) -> ListResult:
-    """Return one page as the provider gives it; what it gives beyond `limit` is asked for again with the next page."""
-    own, skip = _position(listing, cursor)
-    entries, following = await tree.page(path, None if limit is None else limit + skip, own)
-    if own is None:
-        if not entries and path != tree.mount.path:
-            file = await tree.stat(path)
-            entries = [] if file is None else [file]
-        entries = _with_nested(space, path, entries)
-    kept = entries[skip:] if limit is None else entries[skip : skip + limit]
-    if len(entries) > skip + len(kept):
-        return ListResult([*kept], _cursor(listing, own, skip + len(kept)))
-    if following is not None and following == own:
-        raise invalid(tree.mount, "list", "a cursor that it gave before")
-    return ListResult([*kept], None if following is None else _cursor(listing, following, 0))
-
-
-def _with_nested(space: Space, path: str, entries: list[WorkspaceEntry]) -> list[WorkspaceEntry]:
-    """Add the directories that mounts below make."""
-    known = {entry.path for entry in entries}
-    nested: list[WorkspaceEntry] = [
-        WorkspaceDirectory(child, space.router.mount_path(child))
-        for child in space.router.fixed_children(path)
-        if child not in known
-    ]
-    return sorted([*entries, *nested], key=lambda e: sort_key(e.path)) if nested else entries
-
-
-def _cursor(listing: list[str], own: str | None, skip: int) -> str:
-    return encode_page_cursor(listing, json.dumps([own, skip]))
-
-
-def _position(listing: list[str], cursor: str | None) -> tuple[str | None, int]:
-    if cursor is None:
-        return None, 0
-    own, skip = json.loads(decode_page_cursor(listing, cursor))
-    return own, skip

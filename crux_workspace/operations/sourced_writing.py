@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crux_workspace.errors import AlreadyExistsError, ErrorCode, InvalidInputError
+from crux_workspace.errors import ErrorCode, InvalidInputError
 from crux_workspace.model.contents import Content, JsonContent, TextContent
 from crux_workspace.model.edits import Edit, apply_edits
 from crux_workspace.model.files import Status, WorkspaceFile
 from crux_workspace.model.jsontext import plain_json
-from crux_workspace.model.paths import is_at_or_below
 from crux_workspace.model.sources import MountWriteOptions, SourceOperation
-from crux_workspace.model.streams import chunks_of, is_stream
+from crux_workspace.model.streams import chunks_of, is_stream, utf8
 from crux_workspace.mounts.source_tree import MAX_WHOLE_BYTES, SourceTree
 from crux_workspace.operations.sourced import text_of_content, whole
+from crux_workspace.operations.space import needs_recursive
 
 __all__ = ["append", "delete", "edit", "plain_content", "write"]
 
@@ -68,8 +68,15 @@ async def write(
     status: Status | None = None,
     kind: str | None = None,
 ) -> WorkspaceFile:
-    """Hand content to the provider."""
+    """Hand content to the provider.
+
+    Raises:
+        InvalidInputError: The text has a lone surrogate (``INVALID_CONTENT``).
+        UnsupportedError: The provider does not write (``SOURCE_UNSUPPORTED``).
+    """
     tree.require("write", "writes")
+    if isinstance(content, str):
+        utf8(path, content)
     options = MountWriteOptions(
         mount_path=tree.mount.path,
         mime_type=mime_type,
@@ -141,17 +148,9 @@ async def delete(tree: SourceTree, path: str, *, recursive: bool, directory: boo
     """Let the provider delete a file, or every file below a directory, one after another."""
     tree.require("delete", "deletes")
     if not recursive:
-        if directory or path == tree.mount.path:
-            raise AlreadyExistsError(
-                f"{path} is a directory; pass recursive=True to delete everything below it.",
-                code=ErrorCode.PATH_TYPE_CONFLICT,
-                details={"path": path},
-            )
+        if directory or path == tree.mount.path or await tree.has_directory(path):
+            raise needs_recursive(path)
         await tree.delete(path)
         return
-    collected = await tree.collect(path)
-    if collected.problem is not None:
-        raise collected.problem
-    for file in collected.files:
-        if is_at_or_below(file.path, path):
-            await tree.delete(file.path)
+    for file in (await tree.collect(path)).complete():
+        await tree.delete(file.path)

@@ -42,6 +42,7 @@ __all__ = [
     "claim",
     "digest_of",
     "expected_entry",
+    "needs_recursive",
     "not_found",
     "slash_refused",
     "type_conflict",
@@ -217,6 +218,16 @@ def type_conflict(path: str, other: str, *, is_file: bool) -> AlreadyExistsError
         f"{path} cannot become a file: {what}.",
         code=ErrorCode.PATH_TYPE_CONFLICT,
         details={"path": path, "conflict": other},
+    )
+
+
+def needs_recursive(path: str) -> AlreadyExistsError:
+    """Make the error of deleting a directory like a file."""
+    return AlreadyExistsError(
+        f"{path} is a directory.",
+        code=ErrorCode.PATH_TYPE_CONFLICT,
+        details={"path": path},
+        hint="Delete everything below it with recursive=True.",
     )
 
 

@@ -14,12 +14,7 @@ from crux_workspace.engine.committer import Finished
 from crux_workspace.engine.content import content_value, discard, prepare
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.tree import LiveTree
-from crux_workspace.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    ErrorCode,
-    InvalidInputError,
-)
+from crux_workspace.errors import ConflictError, InvalidInputError
 from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.files import ContentKind, Status, WorkspaceFile
 from crux_workspace.model.jsontext import plain_json
@@ -33,6 +28,7 @@ from crux_workspace.operations.space import (
     check_if_version,
     claim,
     expected_entry,
+    needs_recursive,
     not_found,
     slash_refused,
 )
@@ -40,7 +36,6 @@ from crux_workspace.operations.space import (
 __all__ = [
     "deletable",
     "delete",
-    "needs_recursive",
     "new_version",
     "put_content",
     "set_attributes",
@@ -353,13 +348,3 @@ async def deletable(
         )
     await check_if_version(tree, path, entry, options.if_version)
     return entry
-
-
-def needs_recursive(path: str) -> AlreadyExistsError:
-    """Make the error of deleting a directory like a file."""
-    return AlreadyExistsError(
-        f"{path} is a directory.",
-        code=ErrorCode.PATH_TYPE_CONFLICT,
-        details={"path": path},
-        hint="Delete everything below it with recursive=True.",
-    )

@@ -89,7 +89,12 @@ RESULTS: dict[str, Schema] = {
     "/v1/stat": _one_of(_FILE, _NULL),
     "/v1/exists": _object(exists=_BOOL),
     "/v1/is_dir": _object(is_dir=_BOOL),
-    "/v1/list": _object(entries=_list(_ENTRY), cursor=_MAYBE_TEXT, expired=_WHOLE),
+    "/v1/list": _object(
+        entries=_list(_ENTRY),
+        cursor=_MAYBE_TEXT,
+        expired=_WHOLE,
+        failed={"type": "object", "additionalProperties": _TEXT},
+    ),
     "/v1/grep": _of(GrepResult),
     "/v1/history": _list(_of(VersionEntry)),
     "/v1/diff": _of(FileDiff),

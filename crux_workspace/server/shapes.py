@@ -126,6 +126,7 @@ class ListQuery(PastQuery, kw_only=True):
     glob: bool | None = None
     limit: Annotated[int, Meta(ge=0, le=10_000)] = 1_000
     cursor: str | None = None
+    partial: bool = False
 
 
 class GrepQuery(PastQuery, kw_only=True):
@@ -137,6 +138,7 @@ class GrepQuery(PastQuery, kw_only=True):
     regex: bool = False
     max_results: Count = 100
     context_lines: Annotated[int, Meta(ge=0, le=100)] = 0
+    partial: bool = False
 
 
 class HistoryQuery(CommonQuery, kw_only=True):

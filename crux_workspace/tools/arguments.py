@@ -33,6 +33,8 @@ class Param:
     least: int = 0
     """Smallest whole number."""
     may_be_empty: bool = False
+    example: str = "/workspace/notes.md"
+    """A path that could be meant."""
 
     def schema(self) -> dict[str, Any]:
         """Return the argument's JSON Schema."""
@@ -108,7 +110,7 @@ def _unknown(name: str, known: list[str], tool: str) -> InvalidInputError:
 
 def _wanted(param: Param) -> str:
     return {
-        "path": "an absolute path such as '/workspace/notes.md'",
+        "path": f"an absolute path such as '{param.example}'",
         "string": "a string",
         "integer": f"a whole number of at least {param.least}",
         "boolean": "true or false",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from crux_workspace.model.settings import EXTRA_TOOLS, ToolOptions
+from crux_workspace.model.settings import EXTRA_TOOLS, Mount, ToolOptions
 from crux_workspace.tools.arguments import Param
 from crux_workspace.tools.names import workspace_tool_names
 from crux_workspace.tools.toolset import ToolAnnotations
 
-__all__ = ["Entry", "catalogued", "tool_names"]
+__all__ = ["Entry", "catalogued", "located", "tool_names"]
 
 _READS = ToolAnnotations(read_only=True, idempotent=True)
 _REPLACES = ToolAnnotations(destructive=True, idempotent=True)
@@ -155,6 +155,26 @@ def catalogued(options: ToolOptions) -> Iterable[Entry]:
     if options.undo:
         yield _UNDO
     yield from (_EXTRA[name] for name in EXTRA_TOOLS if name in options.extra)
+
+
+def located(params: tuple[Param, ...], mounts: Sequence[Mount]) -> tuple[Param, ...]:
+    """Return arguments whose examples lie on mounts that there are."""
+    roots = [mount.path for mount in mounts]
+    open_roots = [mount.path for mount in mounts if mount.access == "readwrite"] or roots
+    read = "/workspace" if "/workspace" in roots else roots[0]
+    written = "/outputs" if "/outputs" in open_roots else open_roots[0]
+
+    def placed(text: str) -> str:
+        return text.replace("/outputs/", f"{written}/").replace("/workspace/", f"{read}/")
+
+    return tuple(
+        replace(
+            param,
+            description=None if param.description is None else placed(param.description),
+            example=placed(param.example),
+        )
+        for param in params
+    )
 
 
 def tool_names(options: ToolOptions) -> list[str]:

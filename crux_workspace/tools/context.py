@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
-from crux_workspace.errors import InvalidInputError
-from crux_workspace.model.contents import BinaryContent, JsonContent
+from crux_workspace.model.contents import BinaryContent, Content, TextContent
 from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.jsontext import dump_compact
+from crux_workspace.model.options import refused_option, whole_number
 from crux_workspace.tools.workspace_tools import ToolWorkspace
 
 __all__ = ["CONTEXT_PRIORITY", "MAX_LISTED", "Bind", "WorkspaceContext", "make_context", "manifest"]
@@ -61,8 +63,15 @@ def make_context(
     priority: int,
 ) -> WorkspaceContext:
     """Make a context; the options are checked."""
-    if isinstance(include, str) or not isinstance(include, Sequence | set | frozenset):
-        raise InvalidInputError("include must be a list of paths.", details={"option": "include"})
+    if isinstance(include, str | bytes) or not isinstance(include, Sequence | set | frozenset):
+        raise refused_option("include", "a list of paths", include)
+    for path in include:
+        if not isinstance(path, str | PurePosixPath):
+            raise refused_option("include", "a list of paths", path)
+    whole_number("max_inline_bytes", max_inline_bytes)
+    given: object = priority
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        raise refused_option("priority", "a number", given)
     return WorkspaceContext(
         f"workspace:{workspace.id}",
         f"Workspace: {workspace.id}",
@@ -150,13 +159,20 @@ async def _included(workspace: Any, paths: Sequence[str], max_inline_bytes: int 
     for path in paths:
         content = await workspace.read(path, max_inline_bytes=most)
         lines += ["", f"### {_printable(content.path)}"]
-        if isinstance(content, BinaryContent):
-            lines.append(f"[binary {content.mime_type}, {content.size} bytes]")
-        elif isinstance(content, JsonContent):
-            text = json.dumps(content.content, ensure_ascii=False, indent=2)
-            lines += [f"```json\n{text[:most]}\n```"] + ["[cut]"] * (len(text) > most)
-        else:
-            lines.append(content.content)
-            if content.truncated:
-                lines.append(f"[cut: {len(content.content.encode())} of {content.size} bytes]")
+        lines += _shown(content, most)
     return "\n".join(lines)
+
+
+def _shown(content: Content, most: int) -> list[str]:
+    if isinstance(content, TextContent):
+        shown = len(content.content.encode())
+        cut = [f"[cut: {shown} of {content.size} bytes]"] if content.truncated else []
+        return [content.content, *cut]
+    if isinstance(content, BinaryContent):
+        known = bool(content.size or content.version)
+        return [f"[binary {content.mime_type}{f', {content.size} bytes' if known else ''}]"]
+    pretty = json.dumps(content.content, ensure_ascii=False, indent=2)
+    for text in (pretty, dump_compact(content.content).decode()):
+        if len(text.encode()) <= most:
+            return [f"```json\n{text}\n```"]
+    return [f"[JSON value of {content.size} bytes, not shown: read it with the workspace tools]"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.options import refused_option
 from crux_workspace.tools.context import WorkspaceContext
 from crux_workspace.tools.toolset import Tool, ToolSet
 
@@ -42,7 +44,7 @@ class Prompt:
         if not isinstance(given, str) or not given.strip():
             raise InvalidInputError("A prompt needs a non-blank id.", details={"option": "id"})
         self.id = id
-        self._use = list(use)
+        self._use = _listed("use", use)
         for item in self._use:
             if not isinstance(item, WorkspaceContext) and not callable(
                 getattr(item, "inject", None)
@@ -52,7 +54,10 @@ class Prompt:
                     details={"option": "use"},
                     hint="Give workspaces, or what ws.as_context() returns.",
                 )
-        self._tools = list(_tools_in(tools))
+        self._tools = list(_tools_in(_listed("tools", tools)))
+        text: object = system
+        if text is not None and not isinstance(text, str):
+            raise refused_option("system", "a str or None", text)
         self._system = system or ""
 
     def __repr__(self) -> str:
@@ -68,7 +73,8 @@ class Prompt:
             System text, tools and metadata.
 
         Raises:
-            InvalidInputError: Two tools have one name; give a workspace a prefix (``INVALID_ARGUMENT``).
+            InvalidInputError: Two tools have one name, give a workspace a prefix; or what is used injects something else than an
+                `Injection`, as a blocking workspace does (``INVALID_ARGUMENT``).
         """
         contexts: list[WorkspaceContext] = []
         tools = list(self._tools)
@@ -77,7 +83,7 @@ class Prompt:
             if isinstance(item, WorkspaceContext):
                 contexts.append(item)
                 continue
-            injection: Injection = await item.inject(input=input, prompt_id=self.id)
+            injection = await _injected(item, input, self.id)
             contexts += injection.contexts
             tools += injection.tools
             _merge(metadata, injection.metadata)
@@ -86,6 +92,25 @@ class Prompt:
         return ResolvedPrompt(
             self.id, "\n\n".join(text for text in texts if text), ToolSet(tools), metadata
         )
+
+
+async def _injected(item: Any, input: Any, prompt_id: str) -> Injection:  # noqa: ANN401 - whatever has `inject`
+    given: object = item.inject(input=input, prompt_id=prompt_id)
+    if inspect.isawaitable(given):
+        given = await given
+    if isinstance(given, Injection):
+        return given
+    raise InvalidInputError(
+        f"use holds {type(item).__name__}, whose inject gave {type(given).__name__} instead of an Injection.",
+        details={"option": "use"},
+        hint="A prompt is resolved asynchronously: give it a Workspace; with a SyncWorkspace call inject() yourself.",
+    )
+
+
+def _listed(option: str, given: object) -> list[Any]:
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+        return list(given)
+    raise refused_option(option, "a list", given)
 
 
 def _merge(metadata: dict[str, Any], more: dict[str, Any]) -> None:

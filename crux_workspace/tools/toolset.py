@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crux_workspace.errors import ErrorCode, InternalError, InvalidInputError, WorkspaceError
+from crux_workspace.model.sendable import writable
 from crux_workspace.model.values import Value
 
 __all__ = ["Handler", "Media", "Tool", "ToolAnnotations", "ToolError", "ToolResult", "ToolSet"]
@@ -112,6 +113,18 @@ class Tool:
     labels: Mapping[str, str] = field(default_factory=dict)
     """How a client may show a call: ``icon``, ``running``, ``done``."""
     annotations: ToolAnnotations = ToolAnnotations()
+    base: Callable[[Mapping[str, Any]], Awaitable[str | None]] | None = field(
+        default=None, repr=False
+    )
+    """Names the version of what a call would work on, so that an approval of the call is for that version alone."""
+
+    def __post_init__(self) -> None:
+        for what, told in (("name", self.name), ("description", self.description), ("parameters", self.parameters)):  # fmt: skip
+            if writable(told) != told:
+                raise InvalidInputError(
+                    f"The {what} of a tool has a lone surrogate, which no transport can send.",
+                    details={"option": what},
+                )
 
     async def call(
         self, arguments: Mapping[str, Any] | str | None = None, *, call_id: str | None = None
@@ -142,20 +155,9 @@ def _sendable(result: ToolResult) -> ToolResult:
     except UnicodeEncodeError:
         told = result.error
         if told is not None:
-            told = ToolError(told.code, _writable(told.message), _writable(told.hint))
-        return replace(result, output=_writable(result.output), error=told)
+            told = ToolError(told.code, writable(told.message), writable(told.hint))
+        return replace(result, output=writable(result.output), error=told)
     return result
-
-
-def _writable(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Replace lone surrogates in JSON data."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, Mapping):
-        return {_writable(key): _writable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_writable(item) for item in value]
-    return value
 
 
 def _object(arguments: object) -> Mapping[str, Any]:

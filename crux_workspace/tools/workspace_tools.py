@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
-from crux_workspace.errors import ConflictError, InvalidInputError, WorkspaceError
+from crux_workspace.errors import InvalidInputError, UnsupportedError, WorkspaceError
 from crux_workspace.model.contents import BinaryContent, Content, JsonContent, TextContent
-from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.settings import Mount, ToolOptions
 from crux_workspace.tools import shapes
 from crux_workspace.tools.arguments import schema_of, taken
-from crux_workspace.tools.catalogue import Entry, catalogued, tool_names
+from crux_workspace.tools.catalogue import Entry, catalogued, located, tool_names
+from crux_workspace.tools.guard import Guard
 from crux_workspace.tools.names import WorkspaceToolNames, workspace_tool_names
 from crux_workspace.tools.telling import Teller
 from crux_workspace.tools.toolset import Media, Tool, ToolResult, ToolSet
@@ -21,6 +23,8 @@ __all__ = ["ToolWorkspace", "workspace_tools"]
 Given: TypeAlias = Mapping[str, Any]
 Run: TypeAlias = Callable[[Given], Awaitable[ToolResult]]
 
+_LARGE = 1 << 18
+_WHOLE_TREES = ("rename_file", "copy_file")
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -50,8 +54,7 @@ class _Maker:
         self.ws: Any = workspace
         self.options = options
         self.names: WorkspaceToolNames = workspace_tool_names(options.prefix)
-        self.seen: dict[str, int] = {}
-        """Version of each file as this set of tools has read or made it."""
+        self.guard = Guard(workspace.mounts, in_force=options.read_before_write)
         self.teller = Teller(self.names, tool_names(options), workspace.mounts)
 
     def tools(self) -> list[Tool]:
@@ -60,61 +63,41 @@ class _Maker:
 
     def _tool(self, entry: Entry) -> Tool:
         name: str = getattr(self.names, entry.field)
+        params = located(entry.params, self.ws.mounts)
         run: Run = getattr(self, f"_{entry.field.removesuffix('_file')}")
 
         async def handler(arguments: Mapping[str, Any], call_id: str | None) -> ToolResult:
             del call_id
-            path = arguments.get("path", arguments.get("from"))
             try:
-                return await run(taken(arguments, entry.params, name))
+                return await run(taken(arguments, params, name))
             except WorkspaceError as error:
-                return self.teller.failure(error, path if isinstance(path, str) else None)
+                return self.teller.failure(error, entry.field, arguments)
 
         return Tool(
             name,
             entry.description.replace("{id}", self.ws.id),
-            schema_of(entry.params),
+            schema_of(params),
             handler,
             annotations=entry.annotations,
+            base=functools.partial(self._base, entry.field),
         )
 
-    # -- the guard
+    async def _base(self, field: str, arguments: Mapping[str, Any]) -> str | None:
+        """Name the versions of the files that a call names; of a directory that it changes, the state of the whole workspace."""
+        paths = [arguments.get(name) for name in ("path", "from", "to")]
+        found = [await self._version(field, path) for path in paths if isinstance(path, str)]
+        return "|".join(found) or None
 
-    def _note(self, made: object) -> None:
-        """Remember the version of a file that the model knows now."""
-        if (
-            isinstance(made, WorkspaceFile | TextContent | JsonContent | BinaryContent)
-            and made.version
-        ):
-            self.seen[made.path] = made.version
-
-    def _grown(self, file: WorkspaceFile) -> ToolResult:
-        """Answer an append: the model knows the file now if it knew it before, or if it is new."""
-        if self.seen.get(file.path, 0) == file.version - 1:
-            self._note(file)
-        return ToolResult.success(shapes.file_shape(file), file)
-
-    async def _expected(self, path: str) -> dict[str, Any]:
-        """Return the version that a change may be made on, where the options ask for reading before writing.
-
-        Raises:
-            ConflictError: The file is there and was not read (``VERSION_CONFLICT``).
-        """
-        if not self.options.read_before_write:
-            return {}
-        file = await self.ws.stat(path)
-        if file is not None and file.storage == "virtual":
-            return {}
-        known = self.seen.get(file.path if file is not None else path)
-        if known is not None:
-            return {"if_version": known}
-        if file is None:
-            return {"if_version": 0}
-        raise ConflictError(
-            f"{path} was not read yet and cannot be changed blindly.",
-            details={"path": path, "base_version": None, "current_version": file.version},
-            hint=self.teller.unread(path),
-        )
+    async def _version(self, field: str, path: str) -> str:
+        try:
+            file = await self.ws.stat(path)
+            if file is not None:
+                return f"{file.id}:{file.version}:{file.updated_at}"
+            if field in _WHOLE_TREES and await self.ws.is_dir(path):
+                return f"tree:{(await self.ws.log(limit=1))[0].sequence}"
+        except (WorkspaceError, IndexError):
+            return "none"
+        return "none"
 
     # -- reading
 
@@ -123,7 +106,7 @@ class _Maker:
         limit = min(given.get("limit", 100), self.options.max_entries)
         cursor = given.get("cursor") or None
         while True:
-            page = await self.ws.list(path, limit=limit, cursor=cursor)
+            page = await self.ws.list(path, limit=limit, cursor=cursor, partial=True)
             output = shapes.list_shape(page, limit)
             if limit == 1 or shapes.length(output) <= self.options.max_result_bytes:
                 return ToolResult.success(output, page)
@@ -131,48 +114,73 @@ class _Maker:
 
     async def _read(self, given: Given) -> ToolResult:
         most = min(given.get("maxInlineBytes", self.options.max_result_bytes), self.options.max_result_bytes)  # fmt: skip
-        most = max(most, shapes.LEAST_BYTES)
-        lines = {"start_line": given.get("startLine"), "end_line": given.get("endLine")}
-        by_lines = lines["start_line"] is not None or lines["end_line"] is not None
+        bounds = shapes.Bounds(max(most, shapes.LEAST_BYTES), self.options.max_result_bytes)
+        first, last = given.get("startLine"), given.get("endLine")
+        by_lines = first is not None or last is not None
         if by_lines and given.get("offset"):
             raise InvalidInputError(
                 "offset counts bytes and startLine lines.",
                 hint="Send only one of offset and startLine.",
             )
+        if by_lines:  # no more lines than the answer has bytes
+            furthest = (first or 1) + bounds.window - 1
+            last = furthest if last is None else min(last, furthest)
+        offset = given.get("offset", 0)
         content: Content = await self.ws.read(
             given["path"],
             version=given.get("version"),
-            offset=given.get("offset", 0),
-            max_inline_bytes=most,
-            **lines,
+            offset=offset,
+            max_inline_bytes=bounds.window,
+            start_line=first,
+            end_line=last,
         )
         if given.get("version") is None:
-            self._note(content)
+            self.guard.note(content)
         if isinstance(content, BinaryContent):
             media = await self._image(content)
             return ToolResult.success(shapes.binary_shape(content), content, media)
         if isinstance(content, JsonContent):
-            return ToolResult.success(shapes.json_shape(content, most), content)
-        first = (lines["start_line"] or 1) if by_lines else None
-        return ToolResult.success(shapes.text_shape(content, most, first), content)
+            output = await self._in_thread(content, shapes.json_shape, content, bounds, offset)
+            return ToolResult.success(output, content)
+        output = await self._in_thread(
+            content, shapes.text_shape, content, bounds, (first or 1) if by_lines else None
+        )
+        return ToolResult.success(output, content)
+
+    async def _in_thread(self, content: Content, shape: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401 - JSON
+        """Shape content; of a large one that would hold the event loop."""
+        size = len(content.content) if isinstance(content, TextContent) else content.size
+        return shape(*args) if size < _LARGE else await asyncio.to_thread(shape, *args)
 
     async def _image(self, content: BinaryContent) -> tuple[Media, ...]:
-        small = 0 < content.size <= self.options.max_image_bytes
-        if not small or content.mime_type not in _IMAGES:
+        """Return an image that is small enough, however large it is said to be."""
+        most = self.options.max_image_bytes
+        if content.mime_type not in _IMAGES or not most or content.size > most:
             return ()
-        data = await self.ws.read_bytes(content.path, version=content.version or None)
-        return (Media(content.mime_type, data),)
+        held = bytearray()
+        version = content.version or None
+        try:
+            async for chunk in self.ws.stream(content.path, version=version, length=most + 1):
+                held += chunk
+        except UnsupportedError:  # a source that does not give its bytes
+            return ()
+        return (Media(content.mime_type, bytes(held)),) if 0 < len(held) <= most else ()
 
     async def _grep(self, given: Given) -> ToolResult:
         path = given.get("path") or None
+        wanted = given.get("maxResults", 100)
+        most = min(wanted, self.options.max_entries)
         found = await self.ws.grep(
             given["query"],
             path=None if path == "/" else path,
             ignore_case=given.get("ignoreCase", False),
             regex=given.get("regex", False),
-            max_results=min(given.get("maxResults", 100), self.options.max_entries),
+            max_results=most,
+            partial=True,
         )
-        return ToolResult.success(shapes.grep_shape(found, self.options.max_result_bytes), found)
+        more = None if most == self.options.max_entries else self.options.max_entries
+        output = shapes.grep_shape(found, self.options.max_result_bytes, more)
+        return ToolResult.success(output, found)
 
     async def _stat(self, given: Given) -> ToolResult:
         file = await self.ws.stat(given["path"])
@@ -190,9 +198,14 @@ class _Maker:
     async def _history(self, given: Given) -> ToolResult:
         limit = min(given.get("limit", 20), self.options.max_entries)
         versions = await self.ws.history(given["path"], limit=limit + 1)
-        return ToolResult.success(
-            shapes.history_shape(versions[:limit], len(versions) > limit), versions[:limit]
+        output = shapes.history_shape(
+            versions[:limit],
+            self.options.max_result_bytes,
+            more=len(versions) > limit,
+            can_raise=limit < self.options.max_entries,
+            read=self.names.read_file,
         )
+        return ToolResult.success(output, versions[:limit])
 
     async def _diff(self, given: Given) -> ToolResult:
         diff = await self.ws.diff(
@@ -203,11 +216,11 @@ class _Maker:
     # -- changing
 
     def _changed(self, file: Any) -> ToolResult:  # noqa: ANN401 - a file or a directory
-        self._note(file)
+        self.guard.note(file)
         return ToolResult.success(shapes.file_shape(file), file)
 
     async def _write(self, given: Given) -> ToolResult:
-        expected = await self._expected(given["path"])
+        expected = await self.guard.expected(self.ws, given["path"])
         return self._changed(
             await self.ws.write(
                 given["path"], given["content"], mime_type=given.get("mimeType") or None, **expected
@@ -216,43 +229,47 @@ class _Maker:
 
     async def _edit(self, given: Given) -> ToolResult:
         arguments = _edit_arguments(given)
-        expected = await self._expected(given["path"])
+        expected = await self.guard.expected(self.ws, given["path"], creates=False)
         return self._changed(await self.ws.edit(given["path"], **arguments, **expected))
 
     async def _append(self, given: Given) -> ToolResult:
-        return self._grown(
-            await self.ws.append(
-                given["path"], given["content"], mime_type=given.get("mimeType") or None
-            )
+        expected = await self.guard.expected(self.ws, given["path"])
+        mime = given.get("mimeType") or None
+        return self._changed(
+            await self.ws.append(given["path"], given["content"], mime_type=mime, **expected)
         )
 
     async def _rename(self, given: Given) -> ToolResult:
-        moved = await self.ws.rename(given["from"], given["to"], overwrite=given.get("overwrite", False))  # fmt: skip
-        self.seen.pop(given["from"], None)
-        return self._changed(moved)
-
-    async def _copy(self, given: Given) -> ToolResult:
-        made = await self.ws.copy(
-            given["from"], given["to"], overwrite=given.get("overwrite", False)
-        )
+        made = await self._placed("rename", given)
+        self.guard.moved(given["from"], given["to"])
         return ToolResult.success(shapes.file_shape(made), made)
 
+    async def _copy(self, given: Given) -> ToolResult:
+        made = await self._placed("copy", given)
+        self.guard.forget(given["to"])
+        return ToolResult.success(shapes.file_shape(made), made)
+
+    async def _placed(self, verb: str, given: Given) -> Any:  # noqa: ANN401 - a file or a directory
+        if given.get("overwrite", False):
+            return await self.guard.onto(self.ws, verb, given["from"], given["to"])
+        return await getattr(self.ws, verb)(given["from"], given["to"])
+
     async def _delete(self, given: Given) -> ToolResult:
-        await self.ws.delete(given["path"], **(await self._expected_for_delete(given["path"])))
-        self.seen.pop(given["path"], None)
+        expected = await self.guard.expected(self.ws, given["path"], creates=False)
+        await self.ws.delete(given["path"], **expected)
+        self.guard.forget(given["path"])
         result = {"deleted": True, "path": given["path"]}
         return ToolResult.success({"label": "Workspace file deleted", "result": result})
 
-    async def _expected_for_delete(self, path: str) -> dict[str, Any]:
-        expected = await self._expected(path)
-        return {} if expected.get("if_version") == 0 else expected
-
     async def _undo(self, given: Given) -> ToolResult:
-        file = await self.ws.undo(given["path"])
+        expected = await self.guard.expected(self.ws, given["path"], creates=False)
+        file = await self.ws.undo(given["path"], **expected)
+        self.guard.forget(given["path"])
         return ToolResult.success(shapes.file_shape(file), file)
 
     async def _finalize(self, given: Given) -> ToolResult:
-        artifact = await self.ws.finalize(given["path"], kind=given.get("kind") or None)
+        expected = await self.guard.expected(self.ws, given["path"], creates=False)
+        artifact = await self.ws.finalize(given["path"], kind=given.get("kind") or None, **expected)
         return ToolResult.success(shapes.artifact_shape(artifact), artifact)
 
 

@@ -218,6 +218,16 @@ def test_make_targets_that_documents_name_exist(path: Path) -> None:
         assert f"\n{target}:" in makefile
 
 
+def test_the_command_table_names_every_command_once() -> None:
+    from crux_workspace.cli.main import app
+
+    named = [name for row in table("Command line") for name in quoted(row[0])]
+    assert len(named) == len(set(named)), named
+    registered = {command.name for command in app.registered_commands}
+    registered |= {group.name for group in app.registered_groups}
+    assert set(named) == registered
+
+
 def test_ci_runs_the_test_command_of_the_readme() -> None:
     commands = README.partition("```sh\n")[2].partition("```")[0].splitlines()
     assert [line.split("#")[0].strip() for line in commands] == ["make demo", "make test"]

@@ -25,7 +25,7 @@ from pydantic_ai.messages import ModelResponse as PydanticResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from crux_workspace import Workspace
-from crux_workspace.errors import ErrorCode, InvalidInputError, UnsupportedError
+from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, UnsupportedError
 from crux_workspace.tools.forms import FORMS
 from tests.conftest import MakeWorkspace
 from tests.support.report_task import ANSWER, ReportTask
@@ -41,6 +41,8 @@ class ScriptedChat(BaseChatModel):
 
     task: Any
     bound: Any = None
+    loop: Any = None
+    """Where the script is played for an agent that waits."""
 
     @property
     def _llm_type(self) -> str:
@@ -49,8 +51,9 @@ class ScriptedChat(BaseChatModel):
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Any:
         return self.model_copy(update={"bound": [tool.name for tool in tools]})
 
-    def _generate(self, *args: Any, **options: Any) -> ChatResult:
-        raise NotImplementedError
+    def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:
+        work = self._agenerate(messages)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
 
     async def _agenerate(
         self, messages: list[BaseMessage], *args: Any, **options: Any
@@ -73,6 +76,38 @@ async def test_langchain(make_ws: MakeWorkspace) -> None:
     assert state["messages"][-1].content == ANSWER
     artifacts = [message.artifact for message in state["messages"] if isinstance(message, ToolMessage)]  # fmt: skip
     assert [result.ok for result in artifacts] == [True, False, True, False, True, False, True, True, True, True]  # fmt: skip
+    await task.check()
+
+
+async def test_langchain_tools_are_invoked_either_way(ws: Workspace) -> None:
+    write = next(t for t in ws.as_tools().to("langchain") if t.name == "writeWorkspaceFile")
+    arguments = {"path": "/workspace/a.md", "content": "one"}
+    assert json.loads(await write.ainvoke(arguments))["version"] == 1
+    assert json.loads(await asyncio.to_thread(write.invoke, arguments))["version"] == 2
+    with pytest.raises(StateError) as caught:
+        write.invoke(arguments)
+    assert caught.value.code == ErrorCode.WRONG_THREAD
+    assert len(await ws.history("/workspace/a.md")) == 2
+
+
+async def test_langchain_tools_made_before_any_loop(ws: Workspace) -> None:
+    made = await asyncio.to_thread(lambda: ws.as_tools().to("langchain"))
+    write = next(t for t in made if t.name == "writeWorkspaceFile")
+    arguments = {"path": "/workspace/a.md", "content": "one"}
+    with pytest.raises(StateError) as caught:
+        await asyncio.to_thread(write.invoke, arguments)
+    assert caught.value.code == ErrorCode.WRONG_LOOP
+    await write.ainvoke(arguments)
+    assert json.loads(await asyncio.to_thread(write.invoke, arguments))["version"] == 2
+
+
+async def test_a_langchain_agent_in_another_thread(make_ws: MakeWorkspace) -> None:
+    task = ReportTask.on(make_ws)
+    model = ScriptedChat(task=task, loop=asyncio.get_running_loop())
+    agent = create_agent(model, tools=task.tools().to("langchain"))
+    asked: Any = {"messages": [HumanMessage(TASK)]}
+    state = await asyncio.to_thread(lambda: agent.invoke(asked, {"recursion_limit": 60}))
+    assert state["messages"][-1].content == ANSWER
     await task.check()
 
 
@@ -199,6 +234,7 @@ def test_frameworks_that_wait() -> None:
 
         write = next(t for t in tools.to("langchain") if t.name == "writeWorkspaceFile")
         assert json.loads(write.invoke(arguments))["version"] == 4
+        assert json.loads(asyncio.run(write.ainvoke(arguments)))["version"] == 5
 
         async def model(messages: list[ModelMessage], info: AgentInfo) -> PydanticResponse:
             if len(messages) == 1:
@@ -207,15 +243,16 @@ def test_frameworks_that_wait() -> None:
 
         agent = PydanticAgent(FunctionModel(model), tools=tools.to("pydantic-ai"))
         assert asyncio.run(agent.run("write")).output == "done"
-        assert len(sws.history("/workspace/a.md")) == 5
+        assert len(sws.history("/workspace/a.md")) == 6
 
 
 # -- what is not installed
 
 
 def test_an_unknown_form_is_refused(ws: Workspace) -> None:
-    with pytest.raises(InvalidInputError):
-        ws.as_tools().to("cobol")
+    for form in ("cobol", None, ["openai"], 5):
+        with pytest.raises(InvalidInputError):
+            ws.as_tools().to(form)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

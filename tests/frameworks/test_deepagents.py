@@ -78,7 +78,9 @@ async def test_an_agent_writes_a_report(make_ws: MakeWorkspace) -> None:
     await ws.write("/workspace/seed.md", "x")
 
     async def meanwhile() -> None:
-        await ws.acting_as("agent:other").append("/outputs/report.md", "Theirs.\n")
+        other = ws.acting_as("agent:other")
+        await other.append("/outputs/report.md", "Theirs.\n")
+        await other.edit("/outputs/report.md", "# Draft", "# Their draft")
 
     report = "/outputs/report.md"
     turns: list[Turn] = [
@@ -86,23 +88,25 @@ async def test_an_agent_writes_a_report(make_ws: MakeWorkspace) -> None:
         ("read_file", {"file_path": "/sources/tides.md"}, "caused by the Moon"),
         ("write_file", {"file_path": "/sources/new.md", "content": "x"}, "read-only"),
         ("write_file", {"file_path": report, "content": "# Draft\n\nThe Moon.\n"}, report),
-        ("edit_file", {"file_path": report, "old_string": "nowhere", "new_string": "x"}, "does not occur"),
-        ("edit_file", {"file_path": report, "old_string": "Draft", "new_string": "Report"}, report),
+        ("edit_file", {"file_path": report, "old_string": "# Draft", "new_string": "# Report"}, "does not occur"),
+        ("read_file", {"file_path": report}, "# Their draft"),
+        ("edit_file", {"file_path": report, "old_string": "# Their draft", "new_string": "# Report"}, report),
         ("grep", {"pattern": "Moon", "path": "/"}, report),
         ("glob", {"pattern": "*.md", "path": "/"}, report),
         ("finalizeWorkspaceFile", {"path": report, "kind": "report"}, "final"),
     ]  # fmt: skip
     agent = create_deep_agent(
-        model(turns, {5: meanwhile}),
+        model(turns, {4: meanwhile}),
         tools=ws.acting_as("agent:writer").as_tools(extra=["finalize"]).to("langchain"),
         backend=WorkspaceBackend(ws.acting_as("agent:writer"), root="/"),
     )
     await run(agent)
     assert await ws.read_text(report) == "# Report\n\nThe Moon.\nTheirs.\n"
-    assert [entry.operation for entry in await ws.history(report)] == ["edit", "append", "write"]
+    operations = [entry.operation for entry in await ws.history(report)]
+    assert operations == ["edit", "edit", "append", "write"]
     assert [artifact.kind for artifact in await ws.artifacts(status="final")] == ["report"]
     assert {entry.actor for entry in await ws.log() if "outputs" in entry.changes[0].path} == {"agent:writer", "agent:other"}  # fmt: skip
-    assert (await ws.undo(report)).version == 4
+    assert (await ws.undo(report)).version == 5
 
 
 async def test_permissions_hold_over_the_backend(ws: Workspace) -> None:
@@ -215,6 +219,54 @@ async def test_changing(ws: Workspace) -> None:
     assert (await backend.adelete("/none")).error
     assert (await backend.adelete("/u.bin")).error is None
     assert (await ws.undo("/workspace/u.bin")).version == 3
+
+
+async def test_one_failing_mount_leaves_the_others(make_ws: MakeWorkspace) -> None:
+    class Broken(MemorySource):
+        def list(self, path: str, options: Any) -> Any:
+            raise RuntimeError
+
+        def grep(self, query: str, options: Any) -> Any:
+            raise RuntimeError
+
+    ws = make_ws(mounts=[Mount("/workspace"), Mount("/s", "read", None, Broken())])
+    await ws.write("/workspace/a.md", "word")
+    backend = WorkspaceBackend(ws, root="/")
+    found = await backend.agrep("word", "/")
+    assert ([m["path"] for m in found.matches or []], found.truncated) == (
+        ["/workspace/a.md"],
+        True,
+    )
+    globbed = await backend.aglob("**/*.md")
+    assert [f["path"] for f in globbed.matches or []] == ["/workspace/a.md"]
+    assert globbed.truncation_reason == "unreadable"
+    assert "/s" in ((await backend.als("/s")).error or "")
+
+
+async def test_errors_speak_of_what_the_agent_has(
+    make_ws: MakeWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from crux_workspace.integrations import deepagents
+
+    monkeypatch.setattr(deepagents, "_MOST_BYTES", 1_000)
+    source = MemorySource({"a.md": "x"})
+    ws = make_ws(mounts=[Mount("/workspace"), Mount("/s", "read", None, source)])
+    await ws.write("/workspace/j.json", {"k": 1})
+    await ws.write("/workspace/b.bin", b"\0" * 1_001)
+    await ws.write("/workspace/a.md", "x x")
+    backend = WorkspaceBackend(ws, root="/")
+    told = [
+        (await backend.aedit("/workspace/j.json", "k", "l")).error,
+        (await backend.aedit("/workspace/b.bin", "k", "l")).error,
+        (await backend.aedit("/workspace/a.md", "x", "l")).error,
+        (await backend.aedit("/workspace/none.md", "x", "l")).error,
+        (await backend.aread("/workspace/b.bin")).error,
+        (await backend.awrite("/s/a.md", "x")).error,
+    ]
+    for text in told:
+        assert text
+        for word in ("read_json", "read_bytes", "update", "occurrence", "overwrite=", "stream"):
+            assert word not in text, text
 
 
 async def test_edits_at_the_same_time_all_land(ws: Workspace) -> None:

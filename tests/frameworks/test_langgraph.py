@@ -15,6 +15,8 @@ from langgraph.store.memory import InMemoryStore
 from crux_workspace import Workspace, open_workspace_sync, workspace
 from crux_workspace.integrations.langgraph import WorkspaceStore
 from crux_workspace.storage import memory_storage
+from tests.conftest import MakeWorkspace
+from tests.support.report_task import ReportTask
 
 
 async def test_items_come_back(ws: Workspace) -> None:
@@ -133,6 +135,33 @@ async def test_a_graph_remembers_in_a_workspace(ws: Workspace) -> None:
     assert [(await compiled.ainvoke({"text": text}))["text"] for text in "abc"] == ["0 before", "1 before", "2 before"]  # fmt: skip
     assert {entry.actor for entry in await ws.log()} == {"agent:memory"}
     assert (await ws.read_json("/workspace/store/memories/user/m2.json")) == {"text": "c"}
+
+
+async def test_the_task_of_all_frameworks_with_a_memory(make_ws: MakeWorkspace) -> None:
+    """A graph plays the report task turn by turn and notes each turn in the store, in the same workspace."""
+    task = ReportTask.on(make_ws)
+    tools = task.tools()
+
+    class Turn(TypedDict):
+        told: str | None
+
+    async def act(state: Turn, *, store: BaseStore) -> Turn:
+        call = await task.following(state["told"])
+        if call is None:
+            return {"told": None}
+        result = await tools.call(call.tool, call.arguments)
+        await store.aput(("turns",), f"{task.turn:02}", {"tool": call.tool, "ok": result.ok})
+        return {"told": result.text}
+
+    graph = StateGraph(Turn)
+    graph.add_node("act", act)
+    graph.add_edge(START, "act")
+    graph.add_conditional_edges("act", lambda state: "act" if state["told"] else END)
+    compiled = graph.compile(store=WorkspaceStore(task.ws))
+    await compiled.ainvoke({"told": None}, {"recursion_limit": 50})
+    await task.check()
+    failed = await WorkspaceStore(task.ws).asearch(("turns",), filter={"ok": False})
+    assert [item.key for item in failed] == ["02", "04", "06"]
 
 
 def test_a_graph_that_waits() -> None:

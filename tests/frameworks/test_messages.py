@@ -9,6 +9,7 @@ import httpx2
 from anthropic import AsyncAnthropic
 from anthropic.types import ToolParam
 from openai import AsyncOpenAI
+from openai.types.responses.response_input_item_param import FunctionCallOutput
 from pydantic import TypeAdapter
 
 from crux_workspace import Workspace
@@ -168,6 +169,10 @@ async def test_images_are_shown(ws: Workspace) -> None:
     answers = await tools.to("openai").answer({"tool_calls": [{"id": "c", "function": function}]})
     assert [answer["role"] for answer in answers] == ["tool", "user"]
     assert answers[1]["content"][0]["image_url"]["url"] == "data:image/png;base64,iVBORw=="
+    item = {"type": "function_call", "call_id": "f", **function}
+    [answer] = await tools.to("openai").answer_response({"output": [item]})
+    TypeAdapter(FunctionCallOutput).validate_python(answer)
+    assert answer["output"][1]["image_url"] == "data:image/png;base64,iVBORw=="
     used = {"type": "tool_use", "id": "t", "name": "readWorkspaceFile", "input": {"path": "/workspace/i.png"}}  # fmt: skip
     message = await tools.to("anthropic").answer({"content": [used]})
     assert message["content"][0]["content"][1]["source"]["media_type"] == "image/png"

@@ -165,6 +165,26 @@ async def test_git_shows_no_links_and_submodules(mount: Callable[[Any], Workspac
         GitSource(tmp_path / ".git" / "objects")
 
 
+async def test_bytes_tell_the_kind(mount: Callable[[Any], Workspace], tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("words ä" * 1_000)
+    (tmp_path / "raw").write_bytes(b"\xff\xfe\x00")
+    repository = porcelain.init(tmp_path)
+    porcelain.add(repository, [str(tmp_path / "plain"), str(tmp_path / "raw")])
+    porcelain.commit(repository, message=b"one", author=b"a <a@b>", committer=b"a <a@b>")
+    repository.close()
+    git = GitSource(tmp_path)
+    for source in (FolderSource(tmp_path), git):
+        ws = mount(source)
+        kinds = {name: await ws.stat(f"/s/{name}") for name in ("plain", "raw")}
+        assert {name: file and file.content_kind for name, file in kinds.items()} == {
+            "plain": "text",
+            "raw": "binary",
+        }
+        assert kinds["raw"] is not None
+        assert kinds["raw"].mime_type == "application/octet-stream"
+    git.close()
+
+
 # -- HTTP
 
 
@@ -244,10 +264,55 @@ async def test_odd_items_are_passed_over(mount: Callable[[Any], Workspace]) -> N
     assert await ws.stat("/s/d/x.json") is None
 
 
-@pytest.mark.parametrize("url", ["ftp://x/y", "/relative", "https://", "file:///etc"])
-def test_only_http_is_an_api(url: str) -> None:
+@pytest.mark.parametrize("url", ["ftp://x/y", "/relative", "https://", "file:///etc", "http://[", "", 5, None, b"http://x"])  # fmt: skip
+def test_only_http_is_an_api(url: Any) -> None:
     with pytest.raises(InvalidInputError):
         HttpJsonSource(url)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"id_field": 5},
+        {"items": ""},
+        {"next_field": None},
+        {"headers": "Authorization: secret"},
+        {"headers": {"Authorization": 5}},
+        {"headers": {5: "secret"}},
+        {"client": "client"},
+        {"max_bytes": 0},
+        {"max_bytes": "5"},
+        {"max_bytes": None},
+        {"item_url": "https://x/{id}"},
+    ],
+)
+def test_an_api_with_bad_options_is_refused(bad: Any) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        HttpJsonSource("https://x/y", **bad)
+    assert "secret" not in str(caught.value.to_dict())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda root: FolderSource(5),  # type: ignore[arg-type]
+        lambda root: FolderSource(None),  # type: ignore[arg-type]
+        lambda root: FolderSource(b"/tmp"),  # type: ignore[arg-type]
+        lambda root: FolderSource("a\0b"),
+        lambda root: GitSource(5),  # type: ignore[arg-type]
+        lambda root: GitSource(root / "none"),
+        lambda root: GitSource(root, 5),  # type: ignore[arg-type]
+        lambda root: GitSource(root, ""),
+        lambda root: GitSource(root, "\ud800"),
+        lambda root: WorkspaceSource(workspace(id="w"), 5),  # type: ignore[arg-type]
+        lambda root: WorkspaceSource(workspace(id="w"), namespace=5),  # type: ignore[arg-type]
+        lambda root: WorkspaceSource(workspace(id="w"), namespace=""),
+    ],
+)
+def test_sources_refuse_what_they_cannot_show(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    porcelain.init(tmp_path).close()
+    with pytest.raises(InvalidInputError):
+        make(tmp_path)
 
 
 # -- another workspace

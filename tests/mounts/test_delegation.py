@@ -10,7 +10,6 @@ import pytest
 from crux_workspace import Edit, Mount, Workspace
 from crux_workspace.errors import (
     AccessDeniedError,
-    AlreadyExistsError,
     ErrorCode,
     InvalidInputError,
     PathNotFoundError,
@@ -357,6 +356,25 @@ async def test_opt_in_writes(writable: Workspace, memory: MemorySource) -> None:
     assert await writable.log() == []
 
 
+SURROGATES: dict[str, Callable[[Workspace], Any]] = {
+    "write": lambda ws: ws.write("/sources/a.md", "\ud800"),
+    "write JSON": lambda ws: ws.write("/sources/a.json", {"k": "\ud800"}),
+    "edit": lambda ws: ws.edit("/sources/a.md", "words", "\ud800"),
+    "append": lambda ws: ws.append("/sources/a.md", "\ud800"),
+    "append to nothing": lambda ws: ws.append("/sources/new.md", "\ud800"),
+    "metadata": lambda ws: ws.write("/sources/a.md", "x", metadata={"k": "\udc00"}),
+}
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+async def test_what_utf8_cannot_write_reaches_no_provider(
+    writable: Workspace, memory: MemorySource, name: str
+) -> None:
+    with refused(ErrorCode.INVALID_CONTENT):
+        await SURROGATES[name](writable)
+    assert not [call for call in memory.calls if call[0] in ("write", "edit", "append")]
+
+
 async def test_an_edit_that_changes_nothing_writes_nothing(
     writable: Workspace, memory: MemorySource
 ) -> None:
@@ -380,8 +398,11 @@ async def test_appends_at_the_same_time_all_land(writable: Workspace, memory: Me
 async def test_a_directory_is_deleted_only_when_that_is_meant(
     writable: Workspace, memory: MemorySource
 ) -> None:
-    with pytest.raises(AlreadyExistsError):
-        await writable.delete("/sources/d/")
+    for path in ("/sources/d/", "/sources/d", "/sources"):
+        with refused(ErrorCode.PATH_TYPE_CONFLICT) as caught:
+            await writable.delete(path)
+        assert "recursive=True" in (caught.value.hint or "")
+    assert not [name for name, _ in memory.calls if name == "delete"]
     await writable.delete("/sources/d", recursive=True)
     assert list(memory.files) == ["a.md"]
 
@@ -418,7 +439,7 @@ async def test_without_a_revision_the_hash_of_what_was_copied_stands(
 ) -> None:
     class Plain(Bare):
         async def read(self, path: str, options: Any) -> Any:
-            return TextContent(path="whatever", content="x")
+            return TextContent(path=path, content="x")
 
     ws = make_ws(mounts=[Mount("/workspace"), Mount("/s", "read", None, Plain({}))])
     file = await ws.copy("/s/x", "/workspace/x")
@@ -468,6 +489,34 @@ async def test_describe_names_the_source_and_shows_nothing_of_it(sourced: Worksp
 def test_a_source_without_its_hooks_is_refused(bad: Any) -> None:
     with pytest.raises(InvalidInputError):
         Mount("/s", source=bad)
+
+
+@pytest.mark.parametrize("hook", ["read_bytes", "grep", "exists", "stat", "write", "delete"])
+def test_a_hook_that_is_no_method_is_refused(memory: MemorySource, hook: str) -> None:
+    setattr(memory, hook, "yes")
+    with pytest.raises(InvalidInputError) as caught:
+        Mount("/s", source=memory)
+    assert hook in caught.value.message
+    setattr(memory, hook, None)
+    Mount("/s", source=memory)
+
+
+@pytest.mark.parametrize("description", [5, b"Papers", ["Papers"], "\ud800", "x" * 4_001])
+def test_a_bad_description_is_refused(description: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        Mount("/s", description=description)
+
+
+@pytest.mark.parametrize("path", [5, None, b"/s"])
+def test_a_mount_needs_a_path(path: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        Mount(path)
+
+
+@pytest.mark.parametrize("kind", ["two\nlines", "\ud800", "", "k" * 100, 5])
+def test_a_kind_that_is_no_label_is_not_shown(memory: MemorySource, kind: Any) -> None:
+    memory.kind = kind  # type: ignore[attr-defined]
+    assert Mount("/s", source=memory).source_kind == "custom"
 
 
 @pytest.mark.parametrize("timeout", [0, -1, None, "1", 1.5, True])

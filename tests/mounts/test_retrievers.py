@@ -72,7 +72,7 @@ def mounted(make_ws: MakeWorkspace, retriever: Any, **options: Any) -> Workspace
 async def test_chunks_of_one_document_are_one_file(make_ws: MakeWorkspace, library: str) -> None:
     retriever: Any = Chain(asked=[]) if library == "langchain" else Llama()
     ws = mounted(make_ws, retriever, query="the sea")
-    paths = [entry.path for entry in await ws.list("/sources")]
+    paths = [entry.path for entry in await ws.list("/sources", recursive=True)]
     assert paths == [
         "/sources/example.org/tides.html",
         "/sources/home/me/Papers/Waves & wind.pdf.md",
@@ -107,7 +107,8 @@ async def test_plain_callables(make_ws: MakeWorkspace, kind: str) -> None:
 
     function: Any = {"sync": find, "async": find_later, "limit": find_some}[kind]
     ws = mounted(make_ws, function, query="tides", limit=1)
-    [file] = await ws.list("/sources")
+    assert [entry.path for entry in await ws.list("/sources")] == ["/sources/text"]
+    [file] = await ws.list("/sources", recursive=True)
     assert file.path.startswith("/sources/text/")
     assert await ws.read_text(file.path) == "about tides"
 
@@ -189,7 +190,30 @@ async def test_a_hit_outside_the_mount_is_an_error(make_ws: MakeWorkspace, path:
         await ws.list("/sources")
 
 
-@pytest.mark.parametrize("found", [5, "text", {"a": 1}, [5], [RetrieverHit("a", "1", 5)]])  # type: ignore[arg-type]
+BAD_HITS: list[dict[str, Any]] = [
+    {"content": 5},
+    {"source_id": None},
+    {"chunk_id": 5},
+    {"source_path": 5},
+    {"parent_content": b"x"},
+    {"position": "first"},
+    {"metadata": ["x"]},
+]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        5,
+        "text",
+        {"a": 1},
+        [5],
+        *(
+            [RetrieverHit(**{"source_id": "a", "chunk_id": "1", "content": "x", **bad})]
+            for bad in BAD_HITS
+        ),
+    ],
+)
 async def test_unusable_hits_are_an_error(make_ws: MakeWorkspace, found: Any) -> None:
     with refused(ErrorCode.SOURCE_INVALID):
         await mounted(make_ws, lambda query: found).list("/sources")
@@ -205,6 +229,27 @@ async def test_a_retriever_that_fails(make_ws: MakeWorkspace) -> None:
     assert "db.internal" not in str(caught.value.to_dict())
 
 
+async def test_pages_retrieve_once(make_ws: MakeWorkspace) -> None:
+    asked: list[str] = []
+
+    def retrieve(query: str) -> list[RetrieverHit]:
+        asked.append(query)
+        return [RetrieverHit(f"s{n:03}", "1", "text") for n in range(100)]
+
+    ws = mounted(make_ws, retrieve, query="all")
+    ways: list[dict[str, Any]] = [{}, {"recursive": True}]
+    for options in ways:
+        asked.clear()
+        found, cursor = 0, None
+        while True:
+            page = await ws.list("/sources", limit=10, cursor=cursor, **options)
+            found += len(page)
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert (found, len(asked)) == (100, 1)
+
+
 async def test_it_is_read_only(make_ws: MakeWorkspace) -> None:
     source = retriever_workspace_mount_source(lambda query: [])
     ws = make_ws(mounts=[Mount("/s", source=source)])
@@ -213,7 +258,26 @@ async def test_it_is_read_only(make_ws: MakeWorkspace) -> None:
     assert source.kind == "retriever"
 
 
-@pytest.mark.parametrize("bad", [{"retriever": 5}, {"retriever": print, "limit": 0}, {"retriever": print, "limit": "5"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"retriever": 5},
+        {"limit": 0},
+        {"limit": "5"},
+        {"query": 5},
+        {"path_for_hit": "a.md"},
+        {"content_for_hit": 5},
+        {"mime_type": 5},
+        {"mime_type": "\n"},
+    ],
+)
 def test_what_is_no_retriever_is_refused(bad: Any) -> None:
     with pytest.raises(InvalidInputError):
-        RetrieverSource(**bad)
+        RetrieverSource(**{"retriever": print, **bad})
+
+
+@pytest.mark.parametrize("name", ["path_for_hit", "content_for_hit", "mime_type"])
+async def test_a_function_of_a_hit_that_gives_no_text(make_ws: MakeWorkspace, name: str) -> None:
+    ws = mounted(make_ws, lambda query: [RetrieverHit("a", "1", "x")], **{name: lambda hit: None})
+    with refused(ErrorCode.SOURCE_INVALID):
+        await ws.list("/sources")

@@ -74,6 +74,24 @@ async def test_what_a_source_does_not_do_is_told(http: httpx.AsyncClient) -> Non
     assert copied.json()["size"] == len("text of /papers/a.md")
 
 
+async def test_a_listing_can_leave_out_what_fails() -> None:
+    class Broken(Papers):
+        def list(self, path: str, options: Any) -> ListResult:
+            raise RuntimeError("secret of the source")
+
+    mounts = [Mount("/workspace"), Mount("/papers", access="read", source=Broken())]
+    async with open_workspace("memory://", mounts=mounts) as ws:
+        await ws.write("/workspace/a.md", "text")
+        async with serving(ws) as url, httpx.AsyncClient(base_url=url) as http:
+            whole = {"path": "/", "recursive": "true"}
+            assert (await http.get("/v1/list", params=whole)).status_code == 503
+            told = (await http.get("/v1/list", params=whole | {"partial": "true"})).json()
+            assert told["failed"] == {"/papers": "STORE_UNAVAILABLE"}
+            assert [entry["path"] for entry in told["entries"]] == ["/workspace/a.md"]
+            found = (await http.get("/v1/grep", params={"query": "text", "partial": "true"})).json()
+            assert found["failed"] == {"/papers": "STORE_UNAVAILABLE"}
+
+
 async def test_a_part_of_a_source_cannot_be_lent() -> None:
     mounts = [Mount("/workspace"), Mount("/papers", access="read", source=Papers())]
     async with open_workspace("memory://", mounts=mounts) as ws:

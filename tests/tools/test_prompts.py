@@ -97,6 +97,10 @@ async def test_included_files(make_ws: Make) -> None:
     assert cut.endswith("### /workspace/a.md\n0123\n[cut: 4 of 10 bytes]")
     with pytest.raises(PathNotFoundError):
         await ws.as_context(include=["/workspace/none"]).text()
+    small = await ws.as_context(include=["/workspace/j.json"], max_inline_bytes=7).text()
+    assert small.endswith('```json\n{"k":1}\n```')
+    none = await ws.as_context(include=["/workspace/j.json"], max_inline_bytes=6).text()
+    assert none.endswith("### /workspace/j.json\n[JSON value of 7 bytes, not shown: read it with the workspace tools]")  # fmt: skip
     with pytest.raises(InvalidInputError):
         ws.as_context(include="/workspace/a.md")
 
@@ -163,11 +167,61 @@ async def test_tools_with_one_name_are_a_mistake(make_ws: Make) -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [{"id": ""}, {"id": " "}, {"id": 3}, {"id": "a", "use": ["x"]}, {"id": "a", "tools": [3]}],
+    [
+        {"id": ""},
+        {"id": " "},
+        {"id": 3},
+        {"id": "a", "use": ["x"]},
+        {"id": "a", "use": None},
+        {"id": "a", "use": 5},
+        {"id": "a", "use": "ws"},
+        {"id": "a", "tools": [3]},
+        {"id": "a", "tools": 3},
+        {"id": "a", "tools": {"k": 1}},
+        {"id": "a", "system": 3},
+        {"id": "a", "system": b"x"},
+    ],
 )
 def test_what_cannot_be_a_prompt_is_refused(bad: Any) -> None:
     with pytest.raises(InvalidInputError):
         prompt(**bad)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"include": 5},
+        {"include": b"/workspace/a.md"},
+        {"include": [5]},
+        {"include": [None]},
+        {"max_inline_bytes": -1},
+        {"max_inline_bytes": "5"},
+        {"max_inline_bytes": True},
+        {"priority": "high"},
+        {"priority": None},
+    ],
+)
+def test_a_context_with_bad_options_is_refused(ws: Workspace, bad: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        ws.as_context(**bad)
+
+
+async def test_what_injects_something_else_is_refused() -> None:
+    import asyncio
+
+    from crux_workspace import open_workspace_sync
+
+    sws = await asyncio.to_thread(open_workspace_sync, "memory://")
+
+    class Odd:
+        async def inject(self, **_: Any) -> Any:
+            return {"tools": []}
+
+    for item in (Odd(), sws):
+        with pytest.raises(InvalidInputError) as caught:
+            await prompt(id="a", use=[item]).resolve()
+        assert "Injection" in caught.value.message
+    await asyncio.to_thread(sws.close)
 
 
 async def test_a_prompt_without_a_workspace(ws: Workspace) -> None:

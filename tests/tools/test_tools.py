@@ -18,6 +18,7 @@ from crux_workspace import (
 from crux_workspace.errors import ErrorCode, InvalidInputError
 from crux_workspace.model.settings import EXTRA_TOOLS
 from crux_workspace.testing import MemorySource
+from crux_workspace.tools import Tool, ToolResult, ToolSet
 
 Make = Callable[..., Workspace]
 DEFAULTS = [
@@ -105,6 +106,62 @@ def test_arguments_are_the_documented_ones(ws: Workspace) -> None:
     assert "glob" in tools["listWorkspace"].description
     assert "contents" in tools["grepWorkspace"].description
     assert "regular expression" in tools["grepWorkspace"].description
+
+
+async def test_examples_lie_on_mounts_that_there_are(make_ws: Make) -> None:
+    ws = make_ws(mounts=[Mount("/library", "read"), Mount("/notes")])
+    tools = ws.as_tools(extra=EXTRA_TOOLS)
+    told = json.dumps([dict(tool.parameters) for tool in tools])
+    assert "/workspace" not in told
+    assert "/outputs" not in told
+    assert "/library/**/*.md" in told
+    assert "/notes/report.md" in told
+    missing = await tools.call("readWorkspaceFile", {})
+    assert "'/library/notes.md'" in str(missing.error)
+    assert "/workspace/**/*.md" in json.dumps(
+        dict(make_ws().as_tools()["listWorkspace"].parameters)
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"name": "\ud800"},
+        {"description": "\udc00"},
+        {"parameters": {"properties": {"\ud800": {"type": "string"}}}},
+    ],
+)
+def test_a_tool_that_no_transport_can_send_is_refused(bad: Any) -> None:
+    async def handler(arguments: Any, call_id: str | None) -> ToolResult:
+        return ToolResult.success("x")
+
+    good: Any = {"name": "n", "description": "d", "parameters": {}, "handler": handler}
+    Tool(**good)
+    with pytest.raises(InvalidInputError):
+        Tool(**{**good, **bad})
+
+
+@pytest.mark.parametrize(
+    "form", ["openai", "anthropic", "langchain", "pydantic-ai", "openai-agents"]
+)
+async def test_no_form_hands_on_half_a_character(make_ws: Make, form: str) -> None:
+    async def handler(arguments: Any, call_id: str | None) -> ToolResult:
+        return ToolResult.success({"\ud800": ["\udc00"]})
+
+    tools = ToolSet([Tool("odd", "d", {"type": "object", "properties": {}}, handler)]).to(form)
+    call: Any = {"id": "1", "name": "odd", "arguments": "{}", "input": {}}
+    answer: Any
+    if form == "openai":
+        answer = await tools.answer({"tool_calls": [{"id": "1", "function": call}]})
+    elif form == "anthropic":
+        answer = await tools.answer({"content": [{"type": "tool_use", **call}]})
+    elif form == "langchain":
+        answer = await tools[0].ainvoke({})
+    elif form == "pydantic-ai":
+        answer = await tools[0].function()
+    else:
+        answer = await tools[0].on_invoke_tool(None, "{}")
+    json.dumps(answer, ensure_ascii=False).encode()
 
 
 def test_annotations_say_what_a_tool_may_do(ws: Workspace) -> None:
@@ -267,6 +324,23 @@ WRONG: list[tuple[str, Any, str, str]] = [
     (E, {"path": "/workspace/b.bin", "find": "a", "replace": "b"}, "BINARY_CONTENT", "binary"),
     ("renameWorkspaceFile", {"from": A, "to": "/workspace/j.json"}, "ALREADY_EXISTS", "overwrite: true"),
     ("renameWorkspaceFile", {"from": A}, "INVALID_ARGUMENT", "Send to"),
+    ("renameWorkspaceFile", {"from": A, "to": "/workspace/d"}, "PATH_TYPE_CONFLICT", "'/workspace/d/a.md'"),
+    ("renameWorkspaceFile", {"from": A, "to": "/workspace/d/"}, "INVALID_PATH", "'/workspace/d/a.md'"),
+    ("renameWorkspaceFile", {"from": A, "to": "/outputs"}, "PATH_TYPE_CONFLICT", "'/outputs/a.md'"),
+    ("renameWorkspaceFile", {"from": A, "to": "/workspace/j.json/x"}, "PATH_TYPE_CONFLICT", "nothing can be below it"),
+    ("renameWorkspaceFile", {"from": "/workspace/d", "to": A}, "PATH_TYPE_CONFLICT", "free"),
+    ("renameWorkspaceFile", {"from": "/workspace/d", "to": "/workspace/e"}, "ALREADY_EXISTS", "free"),
+    ("renameWorkspaceFile", {"from": "workspace/a.md", "to": "x.md"}, "INVALID_PATH", "'/workspace/a.md'"),
+    ("renameWorkspaceFile", {"from": A, "to": "x.md"}, "INVALID_PATH", "'/outputs/x.md'"),
+    ("copyWorkspaceFile", {"from": A, "to": "/workspace/d"}, "PATH_TYPE_CONFLICT", "'/workspace/d/a.md'"),
+    ("deleteWorkspaceFile", {"path": "/workspace/d"}, "PATH_TYPE_CONFLICT", "one by one"),
+    ("deleteWorkspaceFile", {"path": "/workspace/d/"}, "PATH_TYPE_CONFLICT", "one by one"),
+    ("deleteWorkspaceFile", {"path": "/workspace"}, "PATH_TYPE_CONFLICT", "one by one"),
+    (W, {"path": "/workspace/d", "content": "x"}, "PATH_TYPE_CONFLICT", "/workspace/d/notes.md"),
+    (E, {"path": "/s/a.md", "find": "a", "replace": "b"}, "SOURCE_UNSUPPORTED", "copyWorkspaceFile"),
+    (R, {"path": "/s/a.md", "version": 1}, "SOURCE_UNSUPPORTED", "Leave version out"),
+    ("undoWorkspaceFile", {"path": "/s/a.md"}, "SOURCE_UNSUPPORTED", "copyWorkspaceFile"),
+    ("renameWorkspaceFile", {"from": "/s/a.md", "to": "/workspace/s.md"}, "SOURCE_UNSUPPORTED", "copyWorkspaceFile"),
     ("renameWorkspaceFile", {"src": A, "dst": "x"}, "INVALID_ARGUMENT", "from, to"),
     ("undoWorkspaceFile", {"path": A}, "NOTHING_TO_UNDO", ""),
     ("diffWorkspaceFile", {"path": A}, "VERSION_NOT_FOUND", ""),
@@ -274,14 +348,56 @@ WRONG: list[tuple[str, Any, str, str]] = [
 ]  # fmt: skip
 
 
+class ReadOnly:
+    """A source that only lists and reads."""
+
+    def __init__(self, files: dict[str, Any]) -> None:
+        inner = MemorySource(files)
+        self.list, self.read = inner.list, inner.read
+
+
+async def wrong_place(make_ws: Make) -> Workspace:
+    """Make a workspace in which all the wrong calls go wrong."""
+    source = Mount("/s", source=ReadOnly({"a.md": "a"}))
+    ws = make_ws(mounts=[Mount("/workspace"), Mount("/outputs"), Mount("/ro", "read"), source])
+    await ws.write(A, "line one\nline two\nline three\n")
+    await ws.write("/workspace/j.json", {"a": 1})
+    await ws.write("/workspace/b.bin", b"\0")
+    await ws.write("/workspace/d/x.md", "x")
+    await ws.write("/workspace/e/x.md", "x")
+    return ws
+
+
+PYTHON = re.compile(r"\b[a-z]+_[a-z_]+\b|\b[a-z]+=(?!\d)|\brecursive\b|\w\(\)")
+"""What only a caller in Python can send."""
+
+
+@pytest.mark.parametrize("names", [(), EXTRA_TOOLS])
+async def test_a_hint_names_only_what_the_model_has(make_ws: Make, names: Any) -> None:
+    ws = await wrong_place(make_ws)
+    tools = ws.as_tools(extra=names, delete=bool(names), undo=bool(names))
+    seen = 0
+    for tool, arguments, code, _ in WRONG:
+        if tool not in tools:
+            continue
+        result = await tools.call(tool, arguments)
+        assert result.error is not None
+        assert result.error.code == code
+        told = f"{result.error.message} {result.error.hint or ''}"
+        for name in arguments if isinstance(arguments, dict) else ():
+            told = told.replace(repr(name), "")
+        named = set(re.findall(r"\b[a-z]+Workspace(?:File)?\b", told))
+        assert named <= set(tools.names), (tool, arguments, told)
+        assert not PYTHON.search(told), (tool, arguments, told)
+        seen += 1
+    assert seen > 60
+
+
 @pytest.mark.parametrize(("tool", "arguments", "code", "hint"), WRONG)
 async def test_a_wrong_call_tells_the_model_how_to_go_on(
     make_ws: Make, tool: str, arguments: Any, code: str, hint: str
 ) -> None:
-    ws = make_ws(mounts=[Mount("/workspace"), Mount("/outputs"), Mount("/ro", "read")])
-    await ws.write(A, "line one\nline two\nline three\n")
-    await ws.write("/workspace/j.json", {"a": 1})
-    await ws.write("/workspace/b.bin", b"\0")
+    ws = await wrong_place(make_ws)
     before = await ws.log(limit=1)
     result = await call(ws, tool, arguments)
     assert not result.ok
@@ -356,12 +472,201 @@ async def test_a_line_longer_than_an_answer_is_said_to_be_cut(ws: Workspace) -> 
     assert (first["totalLines"], first["nextLine"]) == (2, 2)
     shown = len(first["value"])
     assert f"its first {shown} characters" in first["note"]
-    assert "by offset" in first["note"]
+    assert f"offset={first['nextOffset']}" in first["note"]
     rest = (await call(ws, "readWorkspaceFile", {"path": "/workspace/one.md", "offset": shown})).output  # fmt: skip
     assert rest["offset"] == shown
-    await ws.write("/workspace/a.json", {"k": "y" * 100_000})
-    cut = (await call(ws, "readWorkspaceFile", {"path": "/workspace/a.json"})).output
-    assert "by offset" not in cut.get("note", "")
+    await ws.write("/workspace/two.md", "short\n" + "y" * 100_000)
+    second = (await call(ws, "readWorkspaceFile", {"path": "/workspace/two.md", "startLine": 2})).output  # fmt: skip
+    assert second["nextOffset"] == 6 + len(second["value"])
+
+
+async def test_all_of_a_json_value_can_be_read(ws: Workspace) -> None:
+    values: list[Any] = [{"k": 'y\n"é' * 30_000}, ["x" * 40_000] * 3, list(range(9_000))]
+    for value in values:
+        await ws.write("/workspace/a.json", value)
+        arguments: dict[str, Any] = {"path": "/workspace/a.json", "offset": 1}
+        pieces = []
+        for _ in range(60):
+            result = await call(ws, R, arguments)
+            assert len(result.text.encode()) <= 33_000
+            pieces.append(result.output["value"])
+            if "nextOffset" not in result.output:
+                break
+            arguments["offset"] = result.output["nextOffset"]
+        first = (await call(ws, R, {"path": "/workspace/a.json"})).output
+        whole = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+        assert whole[:1] + "".join(pieces) == whole
+        assert whole.startswith(first["value"])
+        assert "JSON value as text" in first["note"]
+        assert "nextOffset" in first or "nextLine" in first
+
+
+async def test_an_answer_is_bounded_in_the_form_it_is_sent_in(ws: Workspace) -> None:
+    awkward = '"\x01\n\\' * 20_000
+    await ws.write("/workspace/awkward.md", awkward)
+    await ws.write("/workspace/numbers.json", [*range(10)] * 1_500)
+    pieces, offset = [], 0
+    for _ in range(60):
+        result = await call(ws, R, {"path": "/workspace/awkward.md", "offset": offset})
+        assert len(result.text.encode()) <= 32_400
+        pieces.append(result.output["value"])
+        if "nextOffset" not in result.output:
+            break
+        offset = result.output["nextOffset"]
+    assert "".join(pieces) == awkward
+    lines = await call(ws, R, {"path": "/workspace/awkward.md", "startLine": 5})
+    assert len(lines.text.encode()) <= 32_400
+    assert (await call(ws, R, {"path": "/workspace/numbers.json"})).output["truncated"]
+    await ws.write("/workspace/awkward.md", awkward[:-8])
+    diff = await call(ws, "diffWorkspaceFile", {"path": "/workspace/awkward.md"})
+    assert len(diff.text.encode()) <= 32_600
+    grep = await call(ws, G, {"query": "\\", "maxResults": 200})
+    assert len(grep.text.encode()) <= 40_000
+    name = "\u2028é" * 40 + "/" + "x" * 250
+    for n in range(3):
+        await ws.write(f"/workspace/{name}", f"{n}" * (n + 1))
+    for tool, arguments in ((L, {"path": "/workspace/**"}), ("historyWorkspaceFile", {"path": f"/workspace/{name}"})):  # fmt: skip
+        small = await call_small(ws, tool, arguments)
+        assert len(small.text.encode()) <= 2_000
+
+
+async def call_small(ws: Workspace, name: str, arguments: Any) -> Any:
+    from dataclasses import replace
+
+    from crux_workspace.tools.workspace_tools import workspace_tools
+
+    options = replace(ToolOptions(extra=EXTRA_TOOLS), max_result_bytes=1_000)
+    return await workspace_tools(ws, options).call(name, arguments)
+
+
+async def test_a_way_to_go_on_is_one_that_is_there(ws: Workspace) -> None:
+    await ws.write("/workspace/w.md", "word\n" * 500)
+    for wanted, offered in ((150, True), (200, False), (9_000, False)):
+        found = await call(ws, G, {"query": "word", "maxResults": wanted})
+        assert len(found.output["result"]["matches"]) == min(wanted, 200)
+        assert ("maxResults" in found.output["result"]["note"]) is offered
+    async with ws.transaction() as tx:
+        await tx.write("/workspace/h.md", "0")
+    for n in range(205):
+        await ws.write("/workspace/h.md", f"{n}")
+    for limit, word in ((20, "raise limit"), (200, "readWorkspaceFile")):
+        told = await call(ws, "historyWorkspaceFile", {"path": "/workspace/h.md", "limit": limit})
+        assert word in told.output["result"]["note"]
+
+
+async def test_no_answer_shows_where_the_server_keeps_its_files(make_ws: Make, tmp_path: Any) -> None:  # fmt: skip
+    from crux_workspace.storage import MemoryRecordStore
+    from crux_workspace.storage import storage as bundled
+    from storage_adapters.local_files import LocalFilesAssetStore
+
+    kept = bundled(records=MemoryRecordStore(), assets=LocalFilesAssetStore(tmp_path))
+    ws = make_ws(storage=kept)
+    wrote = await ws.write("/workspace/b.bin", b"\0" * 10)
+    assert str(tmp_path) in (wrote.uri or "")
+    for name, arguments in (
+        (R, {"path": "/workspace/b.bin"}),
+        ("statWorkspaceFile", {"path": "/workspace/b.bin"}),
+        (L, {"path": "/workspace"}),
+        ("renameWorkspaceFile", {"from": "/workspace/b.bin", "to": "/workspace/c.bin"}),
+        ("copyWorkspaceFile", {"from": "/workspace/c.bin", "to": "/workspace/b.bin"}),
+        ("finalizeWorkspaceFile", {"path": "/workspace/b.bin"}),
+        (W, {"path": "/workspace/long.md", "content": "x" * 100_000}),
+        ("undoWorkspaceFile", {"path": "/workspace/b.bin"}),
+    ):
+        result = await call(ws, name, arguments)
+        assert str(tmp_path) not in result.text, name
+
+
+def test_which_uris_are_shown() -> None:
+    from crux_workspace.tools.shapes import shown_uri
+
+    assert shown_uri("s3://bucket/key") == "s3://bucket/key"
+    assert shown_uri("memory://asset/1") == "memory://asset/1"
+    assert shown_uri("workspace-inline://w/n/a.md@v1") == "workspace-inline://w/n/a.md@v1"
+    for hidden in ("file:///srv/assets/1", "FILE:///x", "obstore+file:///x", "/srv/x", None, ""):
+        assert shown_uri(hidden) is None
+
+
+async def test_a_size_that_a_source_does_not_tell_is_not_shown(make_ws: Make) -> None:
+    from crux_workspace import BinaryContent, ListResult, WorkspaceFile
+
+    class Quiet:
+        def list(self, path: str, options: Any) -> Any:
+            return ListResult([WorkspaceFile(path="/s/a.bin")])
+
+        def read(self, path: str, options: Any) -> Any:
+            return BinaryContent(path=path) if path == "/s/a.bin" else None
+
+    ws = make_ws(mounts=[Mount("/s", source=Quiet()), Mount("/workspace")])
+    await ws.write("/workspace/empty.md", "")
+    for name in (R, "statWorkspaceFile"):
+        assert "size" not in (await call(ws, name, {"path": "/s/a.bin"})).output
+    listed = await call(ws, L, {"path": "/s"})
+    assert "size" not in listed.output["result"]["entries"][0]
+    assert (await call(ws, "statWorkspaceFile", {"path": "/workspace/empty.md"})).output[
+        "size"
+    ] == 0
+    assert "[binary application/octet-stream]" in await ws.as_context(include=["/s/a.bin"]).text()
+
+
+async def test_an_image_is_as_large_as_it_is_not_as_it_is_said_to_be(make_ws: Make) -> None:
+    class Lying(MemorySource):
+        def read(self, path: str, options: Any) -> Any:
+            from dataclasses import replace
+
+            content = super().read(path, options)
+            return content and replace(content, size=5, mime_type="image/png")
+
+    source = Lying({"huge.png": b"\0" * 4_000_000, "small.png": b"png"})
+    ws = make_ws(mounts=[Mount("/s", source=source)])
+    assert (await call(ws, R, {"path": "/s/huge.png"})).media == ()
+    assert len((await call(ws, R, {"path": "/s/small.png"})).media) == 1
+
+
+async def test_a_late_answer_may_have_been_a_change(make_ws: Make) -> None:
+    class Late(MemorySource):
+        def write(self, path: str, content: Any, options: Any) -> Any:
+            raise TimeoutError
+
+        def read(self, path: str, options: Any) -> Any:
+            raise TimeoutError
+
+    ws = make_ws(mounts=[Mount("/s", source=Late({"a.md": "x"}))])
+    wrote = await call(ws, W, {"path": "/s/a.md", "content": "x"})
+    assert wrote.error.code == "STORE_TIMEOUT"
+    assert "may have happened" in wrote.error.hint
+    read = await call(ws, R, {"path": "/s/a.md"})
+    assert read.error.code == "STORE_TIMEOUT"
+    assert "may have happened" not in read.error.hint
+
+
+async def test_where_nothing_can_be_changed_no_place_is_named(make_ws: Make) -> None:
+    ws = make_ws(mounts=[Mount("/s", source=ReadOnly({"a.md": "x"})), Mount("/ro", "read")])
+    result = await call(ws, W, {"path": "/s/a.md", "content": "x"})
+    assert (result.error.code, result.error.hint) == ("SOURCE_UNSUPPORTED", "Nothing here can be changed.")  # fmt: skip
+
+
+async def test_one_failing_mount_leaves_a_model_the_others(make_ws: Make) -> None:
+    class Broken(MemorySource):
+        def list(self, path: str, options: Any) -> Any:
+            raise RuntimeError("secret")
+
+        def grep(self, query: str, options: Any) -> Any:
+            raise RuntimeError("secret")
+
+    ws = make_ws(mounts=[Mount("/workspace"), Mount("/s", "read", None, Broken())])
+    await ws.write(A, "word\n")
+    for name, arguments, key in (
+        (G, {"query": "word"}, "matches"),
+        (G, {"query": "word", "path": "/**/*.md"}, "matches"),
+        (L, {"path": "/**/*.md"}, "entries"),
+    ):
+        result = await call(ws, name, arguments)
+        assert [item["path"] for item in result.output["result"][key]] == [A]
+        assert "/s could not be looked into (STORE_UNAVAILABLE)" in result.output["result"]["note"]
+    only = await call(ws, G, {"query": "word", "path": "/s"})
+    assert only.error.code == "STORE_UNAVAILABLE"
+    assert "/s" in only.error.message
 
 
 async def test_reading_on_by_offset_always_gets_on(ws: Workspace) -> None:
@@ -480,9 +785,19 @@ async def test_the_guard_refuses_blind_changes_and_races(ws: Workspace) -> None:
 
 async def test_what_a_model_did_not_see_has_to_be_read(ws: Workspace) -> None:
     await ws.write(A, "one\n")
-    tools = ws.as_tools(read_before_write=True, undo=True, extra=["append", "copy"])
-    assert (await tools.call("appendWorkspaceFile", {"path": A, "content": "two\n"})).ok
-    assert not (await tools.call(W, {"path": A, "content": "x"})).ok
+    tools = ws.as_tools(read_before_write=True, undo=True, extra=["append", "copy", "finalize"])
+    for name, arguments in (
+        ("appendWorkspaceFile", {"content": "two\n"}),
+        ("undoWorkspaceFile", {}),
+        ("finalizeWorkspaceFile", {}),
+        (W, {"content": "x"}),
+        (E, {"find": "one", "replace": "x"}),
+    ):
+        blind = await tools.call(name, {"path": A, **arguments})
+        assert blind.error is not None, name
+        assert blind.error.code == ErrorCode.VERSION_CONFLICT
+        assert "readWorkspaceFile" in (blind.error.hint or "")
+    assert len(await ws.history(A)) == 1
     assert (await tools.call(R, {"path": A})).ok
     assert (await tools.call("appendWorkspaceFile", {"path": A, "content": "three\n"})).ok
     assert (await tools.call(E, {"path": A, "find": "three", "replace": "3"})).ok
@@ -496,6 +811,69 @@ async def test_what_a_model_did_not_see_has_to_be_read(ws: Workspace) -> None:
     assert (await tools.call(W, {"path": "/workspace/n", "content": "x"})).ok
 
 
+@pytest.mark.parametrize("tool", ["renameWorkspaceFile", "copyWorkspaceFile"])
+async def test_what_a_model_did_not_see_is_not_overwritten(ws: Workspace, tool: str) -> None:
+    tools = ws.as_tools(read_before_write=True, extra=["copy"])
+    await ws.write(A, "mine\n")
+    await ws.write("/workspace/b.md", "theirs\n")
+    over = {"from": A, "to": "/workspace/b.md", "overwrite": True}
+    blind = await tools.call(tool, over)
+    assert blind.error is not None
+    assert blind.error.code == ErrorCode.VERSION_CONFLICT
+    assert "readWorkspaceFile" in (blind.error.hint or "")
+    assert (await tools.call(R, {"path": "/workspace/b.md"})).ok
+    await ws.append("/workspace/b.md", "more of theirs\n")
+    assert not (await tools.call(tool, over)).ok
+    assert await ws.read_text("/workspace/b.md") == "theirs\nmore of theirs\n"
+    assert (await tools.call(R, {"path": "/workspace/b.md"})).ok
+    made = await tools.call(tool, over)
+    assert made.ok
+    assert made.output["path"] == "/workspace/b.md"
+    assert await ws.read_text("/workspace/b.md") == "mine\n"
+    assert not (await tools.call(W, {"path": "/workspace/b.md", "content": "x"})).ok
+    free = {"from": "/workspace/b.md", "to": "/workspace/c.md", "overwrite": True}
+    assert (await tools.call(tool, free)).ok
+
+
+async def test_another_file_at_the_path_is_not_the_one_that_was_read(ws: Workspace) -> None:
+    tools = ws.as_tools(read_before_write=True)
+    await ws.write(A, "one\n")
+    assert (await tools.call(R, {"path": A})).ok
+    await ws.rename(A, "/workspace/away.md")
+    await ws.write(A, "another file, also at version 1\n")
+    for name, arguments in ((W, {"content": "x"}), (E, {"find": "another", "replace": "x"})):
+        assert not (await tools.call(name, {"path": A, **arguments})).ok
+    await ws.delete(A, purge=True)
+    await ws.rename("/workspace/away.md", A)
+    assert (await tools.call(W, {"path": A, "content": "x"})).ok
+
+
+async def test_a_file_that_is_renamed_is_as_well_known_as_before(ws: Workspace) -> None:
+    tools = ws.as_tools(read_before_write=True)
+    await ws.write("/workspace/d/seen.md", "one\n")
+    await ws.write("/workspace/d/unseen.md", "one\n")
+    assert (await tools.call(R, {"path": "/workspace/d/seen.md"})).ok
+    assert (await tools.call("renameWorkspaceFile", {"from": "/workspace//d/", "to": "/workspace/e"})).ok  # fmt: skip
+    assert (await tools.call(W, {"path": "/workspace/e/seen.md", "content": "x"})).ok
+    assert not (await tools.call(W, {"path": "/workspace/e/unseen.md", "content": "x"})).ok
+    unseen = {"from": "/workspace/e/unseen.md", "to": "/workspace/e/moved.md"}
+    assert (await tools.call("renameWorkspaceFile", unseen)).ok
+    assert not (await tools.call(W, {"path": "/workspace/e/moved.md", "content": "x"})).ok
+
+
+async def test_a_file_that_is_gone_is_told_once_and_can_be_made_again(ws: Workspace) -> None:
+    tools = ws.as_tools(read_before_write=True, undo=True)
+    await ws.write(A, "one\n")
+    assert (await tools.call(R, {"path": A})).ok
+    await ws.delete(A)
+    gone = await tools.call(W, {"path": A, "content": "x"})
+    assert gone.error is not None
+    assert "does not exist any more" in (gone.error.hint or "")
+    assert (await tools.call(W, {"path": A, "content": "x"})).ok
+    await ws.delete(A)
+    assert (await tools.call("undoWorkspaceFile", {"path": A})).ok
+
+
 async def test_without_the_guard_nothing_is_asked(ws: Workspace) -> None:
     await ws.write(A, "one\n")
     assert (await ws.as_tools().call(W, {"path": A, "content": "x"})).ok
@@ -503,8 +881,16 @@ async def test_without_the_guard_nothing_is_asked(ws: Workspace) -> None:
 
 async def test_the_guard_leaves_sources_alone(make_ws: Make) -> None:
     ws = make_ws(mounts=[Mount("/s", source=MemorySource({"a.md": "one"}))])
-    tools = ws.as_tools(read_before_write=True)
+    tools = ws.as_tools(read_before_write=True, delete=True, extra=["append", "copy"])
     assert (await tools.call(E, {"path": "/s/a.md", "find": "one", "replace": "2"})).ok
+    for name, arguments in (
+        (W, {"path": "/s/new.md", "content": "x"}),
+        (W, {"path": "/s/new.md", "content": "y"}),
+        ("appendWorkspaceFile", {"path": "/s/log.md", "content": "x"}),
+        ("copyWorkspaceFile", {"from": "/s/new.md", "to": "/s/log.md", "overwrite": True}),
+        ("deleteWorkspaceFile", {"path": "/s/new.md"}),
+    ):
+        assert (await tools.call(name, arguments)).ok, name
 
 
 async def test_tools_are_bound_to_their_namespace(make_ws: Make) -> None:

@@ -12,27 +12,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from crux_workspace.agent.commands.carriers import Carried
+from crux_workspace.agent.commands.denying import MAX_NESTING, denied, leading_assignments
 from crux_workspace.agent.commands.grammar import Redirection, Script, SimpleCommand, parse
-from crux_workspace.agent.commands.words import Word
-from crux_workspace.agent.commands.wrappers import (
-    INTERPRETERS,
-    Carried,
-    base_name,
-    carried,
-    reads_script_from_input,
-)
+from crux_workspace.agent.commands.wordrules import WordRule, word_rules
+from crux_workspace.agent.commands.words import Word, base_name
+from crux_workspace.agent.commands.wrappers import INTERPRETERS, carried
 
 __all__ = [
     "SHIFTING",
     "CommandVerdict",
     "Verdict",
-    "WordRule",
     "interpreters",
     "judge_command",
-    "word_rules",
 ]
 
-_MAX_NESTING = 8
 SHIFTING = frozenset(
     {
         "alias", "unalias", "hash", "enable", "set", "shopt", "export", "declare", "typeset", "readonly", "local", "source",
@@ -59,15 +53,6 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class WordRule:
-    """A rule for commands: the first words of a simple command."""
-
-    text: str
-    """As it was written in the policy."""
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CommandVerdict:
     """What word rules say of a command line, and what else is to be judged of it."""
 
@@ -79,30 +64,10 @@ class CommandVerdict:
     suggestion: str | None = None
     """A rule text that allows this very line, apart from its redirections; None when none can."""
     redirections: tuple[Redirection, ...] = ()
+    may_be_denied: bool = False
+    """It is not understood, or may run what a deny rule covers."""
     moves: bool = False
     """It changes its folder, so relative names of redirections are not known."""
-
-
-def word_rules(text: str) -> list[WordRule]:
-    """Read a rule: words as the shell would read them; ``a && b`` stands for two rules.
-
-    Raises:
-        ValueError: No words, or a broken quotation.
-    """
-    rules = []
-    lexer = shlex.shlex(text, posix=True, punctuation_chars="&")
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    words: list[str] = []
-    for word in [*lexer, "&&"]:
-        if word != "&&":
-            words.append(word)
-            continue
-        if not words:
-            raise ValueError(text)
-        rules.append(WordRule(text, tuple(words)))
-        words = []
-    return rules
 
 
 def judge_command(
@@ -112,19 +77,25 @@ def judge_command(
     script = parse(command)
     if script.trouble is not None:
         return CommandVerdict(
-            Verdict.UNKNOWN, why=f"The command is not understood: {script.trouble}."
+            Verdict.UNKNOWN,
+            why=f"The command is not understood: {script.trouble}.",
+            may_be_denied=True,
         )
     redirections = tuple(script.redirections)
     moves = any(_is_program(c, _MOVING) for c in script.commands)
-    denied, possible = _denied(script, deny, 0)
-    if denied is not None:
-        return CommandVerdict(Verdict.DENY, denied.text, redirections=redirections, moves=moves)
+    found, possible = denied(script, deny, 0)
+    if found is not None:
+        return CommandVerdict(Verdict.DENY, found.text, redirections=redirections, moves=moves)
     trouble = _trouble(script)
     if trouble is None and possible is not None:
         trouble = f"It may run what the rule {possible.text!r} denies"
     if trouble is not None:
         return CommandVerdict(
-            Verdict.UNKNOWN, why=f"{trouble}.", redirections=redirections, moves=moves
+            Verdict.UNKNOWN,
+            why=f"{trouble}.",
+            redirections=redirections,
+            may_be_denied=True,
+            moves=moves,
         )
     return _allowed(script, allow, redirections, moves)
 
@@ -148,158 +119,6 @@ def _allowed(
         redirections=redirections,
         moves=moves,
     )
-
-
-# -- deny
-
-
-def _denied(
-    script: Script, deny: Sequence[WordRule], depth: int
-) -> tuple[WordRule | None, WordRule | None]:
-    """Return the rule that denies the script, and one that may."""
-    possible: WordRule | None = None
-    if not deny:
-        return None, None
-    if depth > _MAX_NESTING:
-        return None, deny[0]
-    for command in script.commands:
-        found, maybe = _denied_words(command.words, deny, depth, command.assignments)
-        if found is not None:
-            return found, None
-        possible = possible or maybe
-    if any(reads_script_from_input(c.words[c.assignments :]) for c in script.commands):
-        found, maybe = _denied_input(script, deny, depth)
-        if found is not None:
-            return found, None
-        possible = possible or maybe
-    return None, possible
-
-
-def _denied_input(
-    script: Script, deny: Sequence[WordRule], depth: int
-) -> tuple[WordRule | None, WordRule | None]:
-    """Judge what is fed to a shell; what comes through a pipe or from a file is not known."""
-    for text in script.fed:
-        inner = parse(text) if text is not None else None
-        if inner is None or inner.trouble is not None:
-            continue
-        found, _ = _denied(inner, deny, depth + 1)
-        if found is not None:
-            return found, None
-    return None, deny[0]
-
-
-def _denied_words(
-    words: Sequence[Word], deny: Sequence[WordRule], depth: int, assignments: int = 0
-) -> tuple[WordRule | None, WordRule | None]:
-    if depth > _MAX_NESTING:
-        return None, deny[0]
-    possible: WordRule | None = None
-    bare = words[assignments:]
-    for rule in deny:
-        hits = [_matches_deny(bare, rule.words)]
-        if assignments:
-            hits.append(_matches_deny(words, rule.words))
-        if True in hits:
-            return rule, None
-        if None in hits:
-            possible = possible or rule
-    others = carried(bare)
-    if others is None:
-        hit_rule = _anywhere(bare, deny)
-        return (hit_rule, None) if hit_rule else (None, deny[0])
-    for other in others:
-        found, maybe = _denied_other(other, deny, depth)
-        if found is not None:
-            return found, None
-        possible = possible or maybe
-    return None, possible
-
-
-def _denied_other(
-    other: Carried, deny: Sequence[WordRule], depth: int
-) -> tuple[WordRule | None, WordRule | None]:
-    if other.words is not None:
-        assignments = _leading_assignments(other.words)
-        return _denied_words(other.words, deny, depth + 1, assignments)
-    text = other.text
-    if text is None or not text.known:
-        return None, deny[0]
-    inner = parse(text.text)
-    if inner.trouble is not None:
-        return None, deny[0] if text.text.strip() else None
-    return _denied(inner, deny, depth + 1)
-
-
-def _leading_assignments(words: Sequence[Word]) -> int:
-    count = 0
-    while count < len(words) and re.match(r"[A-Za-z_]\w*\+?=", words[count].text):
-        count += 1
-    return count
-
-
-def _anywhere(words: Sequence[Word], deny: Sequence[WordRule]) -> WordRule | None:
-    """Return a rule that matches at any word: where the other program begins is not clear."""
-    for start in range(1, len(words)):
-        for rule in deny:
-            if _matches_deny(words[start:], rule.words) is True:
-                return rule
-    return None
-
-
-def _matches_deny(words: Sequence[Word], rule: Sequence[str]) -> bool | None:
-    """Tell whether a deny rule covers the words; None when a word known only at run time could make it so."""
-    if not words:
-        return False
-    if not words[0].known:
-        return None
-    if base_name(words[0].text).casefold() != base_name(rule[0]).casefold():
-        return False
-    at = 1
-    for wanted in rule[1:]:
-        found = _place_of(words, at, wanted)
-        if found is None:
-            return None
-        if found < 0:
-            return _has_letters(words[1:], rule[1:])
-        at = found + 1
-    return True
-
-
-def _place_of(words: Sequence[Word], at: int, wanted: str) -> int | None:
-    """Return where a deny rule's next word stands: at once, or behind options, each with one word that may be its value.
-
-    -1 when it does not; None when a word known only at run time stands in the way.
-    """
-    may_be_value = False
-    while at < len(words):
-        word = words[at]
-        if not word.known:
-            return None
-        if word.text == wanted:
-            return at
-        is_option = word.text.startswith("-") and not wanted.startswith("-")
-        if not is_option and not may_be_value:
-            return -1
-        may_be_value = is_option and "=" not in word.text
-        at += 1
-    return -1
-
-
-def _has_letters(words: Sequence[Word], rule: Sequence[str]) -> bool | None:
-    """Tell whether short options of the rule all stand among the words, in any order and grouping."""
-    if not all(re.fullmatch(r"-[A-Za-z]+", option) for option in rule):
-        return False
-    wanted = {letter for option in rule for letter in option[1:]}
-    given: set[str] = set()
-    for word in words:
-        if not word.known:
-            return None
-        if word.text == "--":
-            break
-        if re.fullmatch(r"-[A-Za-z]+", word.text):
-            given |= set(word.text[1:])
-    return wanted <= given
 
 
 # -- what no rule can vouch for
@@ -358,7 +177,7 @@ def _allowing(
 def _allowing_words(
     words: Sequence[Word], assignments: int, allow: Sequence[WordRule], depth: int
 ) -> WordRule | None:
-    if depth > _MAX_NESTING:
+    if depth > MAX_NESTING:
         return None
     others = carried(words[assignments:])
     for rule in allow:
@@ -389,7 +208,7 @@ def _covers(words: Sequence[Word], rule: Sequence[str]) -> bool:
 
 def _allowing_other(other: Carried, allow: Sequence[WordRule], depth: int) -> bool:
     if other.words is not None:
-        count = _leading_assignments(other.words)
+        count = leading_assignments(other.words)
         return _allowing_words(other.words, count, allow, depth) is not None
     if other.text is None or not other.text.known:
         return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["NotUnderstood", "Word", "node_text", "word_of"]
+__all__ = ["NotUnderstood", "Word", "base_name", "literal", "node_text", "word_of"]
 
 _SPECIAL = frozenset("\"'`$;|&<>() \t\r\n")
 _GLOB = frozenset("*?[")
@@ -74,6 +74,11 @@ def word_of(node: Node) -> Word:
     if known and _is_brace_list(node, raw):
         known = False
     return Word("".join(parts) if known else raw, known, raw, any(c in raw for c in "'\"\\"))
+
+
+def base_name(program: str) -> str:
+    """Return the last part of a program's path."""
+    return program.rstrip("/").rpartition("/")[2]
 
 
 def literal(texts: Sequence[str]) -> list[Word]:

@@ -1,8 +1,7 @@
 """Programs that run other programs: where in their arguments the other one stands.
 
-Three kinds are told apart. A *wrapper* (``env``, ``sudo``, ``xargs``, ``find -exec``) runs its own further words. A *carrier* takes
-a command line as text in an option (``git -c alias.x=!…``, ``tar --checkpoint-action``). An *interpreter* (``sh``, ``python``) runs a
-program text; a shell's text is looked into, other languages' are not.
+A *wrapper* (``env``, ``sudo``, ``xargs``, ``find -exec``) runs its own further words. An *interpreter* (``sh``, ``python``) runs a
+program text; a shell's text is looked into, other languages' are not. Carriers and runners are next door.
 """
 
 from __future__ import annotations
@@ -11,33 +10,33 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from crux_workspace.agent.commands.words import Word
+from crux_workspace.agent.commands.carriers import (
+    Carried,
+    option_texts,
+    set_by,
+    told_by_git,
+    told_by_make,
+    value_of,
+)
+from crux_workspace.agent.commands.runners import run_by
+from crux_workspace.agent.commands.words import Word, base_name, literal
 
-__all__ = ["INTERPRETERS", "SHELLS", "Carried", "base_name", "carried", "reads_script_from_input"]
+__all__ = ["INTERPRETERS", "SHELLS", "carried", "own_words", "reads_script_from_input"]
 
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
+SHELLS = frozenset(
+    {"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash", "posh", "xonsh", "elvish", "nu"}
+)  # fmt: skip
 INTERPRETERS = SHELLS | frozenset(
     {
         "python", "python3", "python2", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "tclsh",
         "awk", "gawk", "mawk", "nawk", "sed", "make", "gmake", "vim", "vi", "nvim", "emacs", "ed", "ex", "gdb", "docker",
         "podman", "ssh", "npm", "npx", "yarn", "pnpm", "uv", "uvx", "pip", "cargo", "go", "java", "osascript", "sqlite3",
+        "psql", "mysql", "mariadb", "julia", "rscript", "octave", "gnuplot", "guile", "racket", "ghc", "erl", "elixir", "expect", "lftp",
+        "pwsh", "poetry", "pdm", "hatch", "pipenv", "pipx", "bundle", "nix", "nix-shell", "conda", "mamba", "kubectl", "bunx",
+        "docker-compose", "tmux", "screen", "xterm", "parallel", "at", "batch", "crontab",
     }
 )  # fmt: skip
 """Whoever allows one of these allows whatever it is told to do; `lint` says so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """Another program inside the words of a command."""
-
-    at: int
-    """Index of the first word that belongs to it."""
-    words: tuple[Word, ...] | None = None
-    """The words of the other program, when they are words."""
-    text: Word | None = None
-    """The command line, when it is one word of text."""
-    is_interpreted: bool = False
-    """The text is what a shell was asked to interpret: who allows the shell allows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,47 +111,16 @@ _WRAPPERS: dict[str, _Options] = {
 }  # fmt: skip
 _JOINED = frozenset({"eval", "watch", "parallel", "entr"})
 """They join their words to one command line."""
+_FED = frozenset({"xargs", "parallel"})
+"""They give the program further words from their input."""
+_INPUT = Word("", False, "")
 _EXEC_FLAGS = {
     "find": ("-exec", "-execdir", "-ok", "-okdir"),
     "fd": ("-x", "-X", "--exec", "--exec-batch"),
     "fdfind": ("-x", "-X", "--exec", "--exec-batch"),
 }
-_CARRIERS: dict[str, tuple[tuple[str, str], ...]] = {
-    "git": (
-        ("--config-env", r"(.*)"), ("--exec-path", r"(.*)"), ("--upload-pack", r"(.*)"), ("--receive-pack", r"(.*)"),
-        ("--exec", r"(.*)"), ("--open-files-in-pager", r"(.*)"), ("--extcmd", r"(.*)"), ("--tree-filter", r"(.*)"),
-        ("--index-filter", r"(.*)"), ("--msg-filter", r"(.*)"), ("--env-filter", r"(.*)"), ("--config", r"[^=]*=!?(.*)"),
-    ),
-    "tar": (
-        ("--checkpoint-action", r"(?:exec=)?(.*)"), ("--to-command", r"(.*)"), ("-I", r"(.*)"), ("-F", r"(.*)"),
-        ("--use-compress-program", r"(.*)"), ("--rsh-command", r"(.*)"), ("--info-script", r"(.*)"),
-        ("--new-volume-script", r"(.*)"), ("--rmt-command", r"(.*)"),
-    ),
-    "rsync": (("-e", r"(.*)"), ("--rsh", r"(.*)"), ("--rsync-path", r"(.*)")),
-    "scp": (("-S", r"(.*)"), ("-o", r"[^=]*=(.*)")),
-    "sftp": (("-S", r"(.*)"), ("-o", r"[^=]*=(.*)")),
-    "ssh": (("-o", r"[^=]*=(.*)"),),
-    "split": (("--filter", r"(.*)"),),
-    "sort": (("--compress-program", r"(.*)"),),
-    "rg": (("--pre", r"(.*)"), ("--hostname-bin", r"(.*)")),
-    "man": (("-P", r"(.*)"), ("--pager", r"(.*)"), ("-H", r"(.*)"), ("--html", r"(.*)")),
-    "zip": (("-TT", r"(.*)"), ("--unzip-command", r"(.*)")),
-    "less": (("-k", r"(.*)"), ("--lesskey-src", r"(.*)")),
-    "wget": (("--use-askpass", r"(.*)"), ("-e", r"[^=]*=(.*)")),
-    "curl": (("-K", r"(.*)"), ("--config", r"(.*)")),
-    "socat": (("EXEC", r"(.*)"),),
-    "nc": (("-e", r"(.*)"), ("-c", r"(.*)")),
-    "ncat": (("-e", r"(.*)"), ("-c", r"(.*)"), ("--exec", r"(.*)"), ("--sh-exec", r"(.*)")),
-    "crontab": (), "at": (), "batch": (),
-}  # fmt: skip
-_GIT_COMMANDS = (("bisect", "run"), ("submodule", "foreach"))
-_HARMLESS_GIT = re.compile(r"(?:user|color|advice|init|i18n|log\.date|commit\.gpgsign)\b", re.I)
+_LATER = frozenset({"at", "batch", "crontab"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-
-
-def base_name(program: str) -> str:
-    """Return the last part of a program's path."""
-    return program.rstrip("/").rpartition("/")[2]
 
 
 def carried(words: Sequence[Word]) -> list[Carried] | None:
@@ -165,20 +133,38 @@ def carried(words: Sequence[Word]) -> list[Carried] | None:
     name = base_name(words[0].text).casefold()
     if name in SHELLS:
         return _shell(words)
-    if name in _EXEC_FLAGS:
-        return list(_exec_flags(words, _EXEC_FLAGS[name]))
-    if name in _WRAPPERS:
-        return _wrapper(name, words)
+    found = [*option_texts(name, words), *run_by(name, words)]
     if name == "git":
-        return [*_options(words, _CARRIERS["git"]), *_git(words)]
-    if name in _CARRIERS:
-        return list(_options(words, _CARRIERS[name]))
-    return []
+        found += told_by_git(words)
+    elif name in ("make", "gmake"):
+        found += told_by_make(words)
+    elif name in _EXEC_FLAGS:
+        found += _exec_flags(words, name)
+    if name not in _WRAPPERS:
+        return found
+    wrapped = _wrapper(name, words)
+    return None if wrapped is None else [*found, *wrapped]
+
+
+def own_words(words: Sequence[Word], others: Sequence[Carried] | None) -> int | None:
+    """Return how many words are a wrapper's own, before the program it runs; None when that is not clear, or it is no wrapper."""
+    if not words or not others or not words[0].known:
+        return None
+    name = base_name(words[0].text).casefold()
+    if name not in _WRAPPERS:
+        return None
+    places = [other.at for other in others if other.words is not None or name in _JOINED]
+    return min(places, default=None)
 
 
 def reads_script_from_input(words: Sequence[Word]) -> bool:
-    """Tell whether a command is a shell that takes its program from standard input."""
-    if not words or not words[0].known or base_name(words[0].text).casefold() not in SHELLS:
+    """Tell whether a command takes command lines from standard input: a shell, or what runs them later."""
+    if not words or not words[0].known:
+        return False
+    name = base_name(words[0].text).casefold()
+    if name in _LATER:
+        return not any(word.text.startswith(("-f", "-l", "-r")) for word in words[1:])
+    if name not in SHELLS:
         return False
     rest = [word for word in words[1:] if not (word.known and word.text.startswith(("-", "+")))]
     return not rest or any(
@@ -196,21 +182,38 @@ def _shell(words: Sequence[Word]) -> list[Carried] | None:
                 None,
             )
             return None if after is None else [Carried(at, text=words[after], is_interpreted=True)]
+        if word.text.startswith(("--command=", "--init-command=")):
+            return [
+                Carried(at, text=literal([word.text.partition("=")[2]])[0], is_interpreted=True)
+            ]
         if not word.text.startswith(("-", "+")):
             return []
-        if word.text in ("-o", "+o", "-O", "+O", "--rcfile", "--init-file"):
+        if word.text in (
+            "-o",
+            "+o",
+            "-O",
+            "+O",
+            "--rcfile",
+            "--init-file",
+            "--command",
+            "--init-command",
+            "-C",
+        ):
             return None
     return []
 
 
-def _exec_flags(words: Sequence[Word], flags: Sequence[str]) -> Iterator[Carried]:
+def _exec_flags(words: Sequence[Word], name: str) -> Iterator[Carried]:
+    """Yield what is run for each file found; the paths that find gives begin with a folder, so they are no options."""
+    flags = _EXEC_FLAGS[name]
     at = 1
     while at < len(words):
         if words[at].known and words[at].text in flags:
             end = next(
                 (i for i in range(at + 1, len(words)) if words[i].text in (";", "+")), len(words)
             )
-            yield Carried(at, tuple(words[at + 1 : end]))
+            more = () if name == "find" or words[at + 1 : end] == [] else (_INPUT,)
+            yield Carried(at, (*words[at + 1 : end], *more))
             at = end
         at += 1
 
@@ -225,11 +228,30 @@ def _wrapper(name: str, words: Sequence[Word]) -> list[Carried] | None:
         return None
     if start >= len(words):
         return found
+    if name in _FED:
+        found.append(Carried(start, tuple(_fed(words, start))))
     if name in _JOINED:
-        rest = words[start:]
+        rest = [word for word in words[start:] if not re.fullmatch(r"::::?\+?", word.text)]
         joined = " ".join(word.text for word in rest)
         return [*found, Carried(start, text=Word(joined, all(w.known for w in rest), joined))]
-    return [*found, Carried(start, tuple(words[start:]))]
+    return found if name in _FED else [*found, Carried(start, tuple(words[start:]))]
+
+
+def _fed(words: Sequence[Word], start: int) -> Iterator[Word]:
+    """Yield the words of a program that gets more of them from its input: behind them, or where the mark stands."""
+    mark: str | None = None
+    for at, word in enumerate(words[1:start], 1):
+        given = value_of("-I", words, at) or value_of("--replace", words, at)
+        if given is not None:
+            is_bare = word.text == "--replace"
+            mark = "{}" if is_bare or not given.known else given.text
+        elif word.text == "-i":
+            mark = "{}"
+    for word in words[start:]:
+        is_fed = mark is not None and mark in word.text
+        yield Word(word.text, False, word.raw) if is_fed else word
+    if mark is None:
+        yield _INPUT
 
 
 def _first_of_other(spec: _Options, words: Sequence[Word], found: list[Carried]) -> int | None:
@@ -254,6 +276,7 @@ def _first_of_other(spec: _Options, words: Sequence[Word], found: list[Carried])
             at += step
             continue
         elif spec.assignments and _ASSIGNMENT.match(text):
+            found += set_by(words, at, at + 1)
             at += 1
             continue
         if left == 0:
@@ -288,76 +311,29 @@ def _option(
         return 2
     if text.startswith("--"):
         return 1 if name in _LONG_FLAGS or (value and name in valued) else None
-    return _cluster(text[1:], valued, flags)
+    return _cluster(words, at, valued, texts, flags, found)
 
 
-def _cluster(letters: str, valued: Sequence[str], flags: str) -> int | None:
+def _cluster(
+    words: Sequence[Word],
+    place: int,
+    valued: Sequence[str],
+    texts: Sequence[str],
+    flags: str,
+    found: list[Carried],
+) -> int | None:
     """Return by how many words short options go on: at most one takes a value, glued to it or the next word."""
+    letters = words[place].text[1:]
     for at, letter in enumerate(letters):
         if f"-{letter}" in valued:
             return 1 if at + 1 < len(letters) else 2
+        if f"-{letter}" in texts:
+            glued = letters[at + 1 :]
+            text = literal([glued])[0] if glued else next(iter(words[place + 1 : place + 2]), None)
+            if text is None:
+                return None
+            found.append(Carried(place, text=text))
+            return 1 if glued else 2
         if letter not in flags and not letter.isdigit():
             return None
     return 1
-
-
-def _options(
-    words: Sequence[Word],
-    options: Sequence[tuple[str, str]],
-) -> Iterator[Carried]:
-    for at, word in enumerate(words[1:], 1):
-        if not word.known:
-            continue
-        for option, form in options:
-            value = _value_of(option, word.text, words, at)
-            if value is None:
-                continue
-            match = re.fullmatch(form, value.text, re.S) if value.known else None
-            text = match[1] if match else value.text
-            yield Carried(at, text=Word(text, value.known, value.raw))
-            break
-
-
-def _value_of(option: str, text: str, words: Sequence[Word], at: int) -> Word | None:
-    """Return the value that the word at `at` gives to an option, glued or as the next word."""
-    if text == option:
-        return words[at + 1] if at + 1 < len(words) else Word("", False, "")
-    if option.startswith("--"):
-        name, mark, value = text.partition("=")
-        is_short_form = mark and len(name) > 4 and option.startswith(name)
-        return Word(value, True, value) if is_short_form else None
-    if text.startswith(option) and not text.startswith("--"):
-        return Word(text[len(option) :], True, text)
-    return None
-
-
-def _git(words: Sequence[Word]) -> Iterator[Carried]:
-    subcommand = _git_subcommand(words)
-    yield from _git_options(words[:subcommand], ("-c",), 1)
-    if subcommand >= len(words):
-        return
-    name = words[subcommand].text
-    more = {"clone": ("-c", "-u"), "rebase": ("-x",), "ls-remote": ("-u",), "grep": ("-O",)}
-    yield from _git_options(words, more.get(name, ()), subcommand + 1)
-    for at in range(subcommand, len(words) - 2):
-        if (words[at].text, words[at + 1].text) in _GIT_COMMANDS:
-            yield Carried(at + 2, tuple(words[at + 2 :]))
-
-
-def _git_subcommand(words: Sequence[Word]) -> int:
-    at = 1
-    while at < len(words) and words[at].text.startswith("-"):
-        at += 2 if words[at].text in ("-c", "-C", "--git-dir", "--work-tree", "--namespace") else 1
-    return at
-
-
-def _git_options(words: Sequence[Word], options: Sequence[str], start: int) -> Iterator[Carried]:
-    for at in range(start, len(words)):
-        if not words[at].text.startswith(tuple(options) or ("\0",)):
-            continue
-        value = next((v for o in options if (v := _value_of(o, words[at].text, words, at))), None)
-        if value is None or (value.known and _HARMLESS_GIT.match(value.text)):
-            continue
-        setting = re.fullmatch(r"[\w.*-]+=!?(.*)", value.text, re.S)
-        text = setting[1] if setting and words[at].text.startswith("-c") else value.text
-        yield Carried(at, text=Word(text, value.known, value.raw))

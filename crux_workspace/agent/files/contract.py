@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from crux_workspace.agent.permissions.rules import RuleSet
 from crux_workspace.errors import ErrorCode, InvalidInputError, UnsupportedError
 from crux_workspace.model.values import Value
 
@@ -93,6 +95,8 @@ class FsContext:
     """Absolute path of the active workspace."""
     pin: Pin | None = None
     """What `pin` gave for this very path: to be used instead of opening the path again."""
+    denied: Callable[[], Awaitable[RuleSet]] | None = field(default=None, repr=False)
+    """For a shell: gives the rules that deny paths as of now, so that no command does what the file tools may not."""
 
     def pinned(self, pin: Pin) -> FsContext:
         """Return the context of one operation on a pinned object."""

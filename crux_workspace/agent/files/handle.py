@@ -17,8 +17,14 @@ from crux_workspace.agent.files.contract import (
     checked_cap,
     method_of,
 )
-from crux_workspace.agent.permissions.gate import PermissionGate, stop_if_previewed
-from crux_workspace.agent.permissions.requests import PathOperation, PathRequest
+from crux_workspace.agent.permissions.front import (
+    denied_in_front,
+    gates_in_front,
+    stop_if_previewed,
+)
+from crux_workspace.agent.permissions.gate import PermissionGate
+from crux_workspace.agent.permissions.requests import PathOperation, PathRequest, canonical
+from crux_workspace.agent.permissions.wrapping import PathUse, refuse_denied
 from crux_workspace.errors import (
     ErrorCode,
     InvalidInputError,
@@ -74,7 +80,9 @@ class WorkspaceFs:
         gate: PermissionGate | None = None,
         thread_id: str | None = None,
         interruptible: bool = True,
+        follows: bool = False,
     ) -> None:
+        """Make the handle; with `follows`, one without a gate takes the gate that the running call was put behind."""
         root = backend.root
         if not _is_path(root) or not root.startswith("/"):
             raise InvalidPathError(
@@ -85,6 +93,7 @@ class WorkspaceFs:
         self._gate = gate
         self._thread_id = thread_id
         self._interruptible = interruptible
+        self._follows = follows
 
     def __repr__(self) -> str:
         return f"WorkspaceFs({self._backend.root!r})"
@@ -348,8 +357,8 @@ class WorkspaceFs:
         wanted = path if path.startswith("/") else f"{backend.root.rstrip('/')}/{path}"
         pin = method_of(backend, "pin")
         if pin is None:
-            real = await backend.real_path(wanted, ctx)
-            return _Judged(real, ctx, None, await backend.real_path(backend.root, ctx))
+            real = await self._real(wanted, ctx)
+            return _Judged(real, ctx, None, await self._real(backend.root, ctx))
         held: Pin = await pin(wanted, ctx)
         try:
             root = await backend.real_path(backend.root, ctx)
@@ -357,6 +366,16 @@ class WorkspaceFs:
             held.close()
             raise
         return _Judged(held.path, ctx.pinned(held), held, root)
+
+    async def _real(self, path: str, ctx: FsContext) -> str:
+        """Return what a backend without pins makes of a path: it is given a plain one, and its answer is made plain, too."""
+        found: object = await self._backend.real_path(canonical(path), ctx)
+        if not isinstance(found, str) or not found.startswith("/") or "\x00" in found:
+            raise InvalidPathError(
+                f"The filesystem backend {type(self._backend).__name__} gave no absolute path for {path}.",
+                details={"path": path},
+            )
+        return canonical(found)
 
     async def _judge(self, operation: PathOperation, judged: _Judged, access: Access) -> None:
         pin = judged.pin
@@ -368,11 +387,21 @@ class WorkspaceFs:
             None if is_elsewhere else judged.root,
             base=pin.base if pin is not None and operation != "listDir" else None,
             arguments=access.arguments,
+            is_canonical=True,
         )
-        if self._gate is not None:
-            await self._gate.require(
+        gate, thread_id = self._gate, self._thread_id
+        outer = gates_in_front()
+        if gate is None and self._follows and outer:
+            *outer_gates, own = outer
+            outer, gate, thread_id = tuple(outer_gates), own.gate, own.thread_id
+        if outer:
+            refuse_denied(
+                await denied_in_front(outer), [PathUse(request.keys, request.path, False)]
+            )
+        if gate is not None:
+            await gate.require(
                 request,
-                thread_id=self._thread_id,
+                thread_id=thread_id,
                 call_id=access.call_id,
                 interruptible=self._interruptible,
             )

@@ -73,17 +73,27 @@ class WorkspaceFilesystem:
 
     async def read_file(self, path: str, ctx: FsContext, *, max_bytes: int | None = None) -> str:
         """See `FilesystemBackend.read_file`; JSON reads in its pretty form."""
-        await self._check_size(path, self._cap(max_bytes))
+        limit = self._cap(max_bytes)
+        is_told = await self._check_size(path, limit)
         text: str = await self.ws.read_text(_where(path))
+        if limit is not None and not is_told and len(text.encode()) > limit:
+            raise too_large(_where(path), None, limit)
         return text
 
     async def read_binary_file(
         self, path: str, ctx: FsContext, *, max_bytes: int | None = None
     ) -> bytes:
         """Return a file's bytes, capped like `read_file`."""
-        await self._check_size(path, self._cap(max_bytes))
-        data: bytes = await self.ws.read_bytes(_where(path))
-        return data
+        limit = self._cap(max_bytes)
+        if limit is None or await self._check_size(path, limit):
+            data: bytes = await self.ws.read_bytes(_where(path))
+            return data
+        held = bytearray()
+        async for chunk in self.ws.stream(_where(path), length=limit + 1):
+            held += chunk
+        if len(held) > limit:
+            raise too_large(_where(path), None, limit)
+        return bytes(held)
 
     async def read_for_edit(self, path: str, ctx: FsContext) -> bytes:
         """Return a text as bytes whatever its size; JSON in its pretty form."""
@@ -221,13 +231,15 @@ class WorkspaceFilesystem:
     def _cap(self, max_bytes: int | None) -> int | None:
         return self.max_file_bytes if max_bytes is None else checked_cap(max_bytes)
 
-    async def _check_size(self, path: str, limit: int | None) -> None:
+    async def _check_size(self, path: str, limit: int | None) -> bool:
+        """Refuse a file that is too large; tell whether its size is known for sure, and not only what a source says."""
         if limit is None:
-            return
+            return True
         where = _where(path)
         file = await self.ws.stat(where)
         if file is not None and file.size > limit:
             raise too_large(where, file.size, limit)
+        return file is None or file.storage != "virtual"
 
 
 def _where(path: str) -> str:

@@ -83,7 +83,7 @@ class FilePermissionStore:
         return await asyncio.shield(work)
 
     def _change(self, change: Callable[[list[Grant]], _T]) -> _T:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(self._path.parent)
         with _locked(self._path):
             held = _read(self._path) if self._path.exists() else StoredPermissions()
             grants = list(held.grants)
@@ -91,6 +91,15 @@ class FilePermissionStore:
             if grants != list(held.grants):
                 _write(self._path, grants, held.denied)
         return result
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder of the file; one that is made here holds nothing else, and is kept out of version control."""
+    if folder.is_dir():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as ignored:
+        ignored.write("*\n")
 
 
 def _drop(grants: list[Grant], unwanted: Callable[[Grant], bool]) -> int:
@@ -201,7 +210,7 @@ def file_permission_store(
     """Return a store that keeps grants in a JSON file.
 
     Args:
-        path: The file; it is made with the first grant, its folder too.
+        path: The file; it is made with the first grant, its folder too, with a ``.gitignore`` that keeps the folder to this machine.
         clock: Gives the times of grants, in ms.
 
     Returns:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
-import json
 import logging
 import os
 import sys
@@ -15,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from crux_workspace.agent.permissions.binding import digest, is_text, shown, slot
 from crux_workspace.agent.permissions.decisions import (
     Answer,
     AnswerWord,
@@ -24,6 +23,7 @@ from crux_workspace.agent.permissions.decisions import (
     Outcome,
 )
 from crux_workspace.agent.permissions.envelope import entries_of
+from crux_workspace.agent.permissions.front import WouldRun, previewed
 from crux_workspace.agent.permissions.ledger import Answered, Asked, Ledger
 from crux_workspace.agent.permissions.linting import RuleWarning, lint_policy
 from crux_workspace.agent.permissions.policy import (
@@ -32,14 +32,14 @@ from crux_workspace.agent.permissions.policy import (
     PermissionPolicy,
     ThreadPolicy,
     check_mode,
+    checked_thread_policy,
 )
 from crux_workspace.agent.permissions.requests import (
     ClientToolRequest,
     CommandRequest,
-    MemoryRequest,
-    PathRequest,
     Request,
     SubagentRequest,
+    checked_request,
 )
 from crux_workspace.agent.permissions.rules import EMPTY_RULES, RuleSet
 from crux_workspace.agent.permissions.stores import (
@@ -48,12 +48,18 @@ from crux_workspace.agent.permissions.stores import (
     PermissionStore,
     StoredPermissions,
 )
-from crux_workspace.agent.permissions.verdicts import Judgement, Lists, delegation_verdict, judge
-from crux_workspace.agent.permissions.wrapping import BaseOf, PathUse, wrap_tools
+from crux_workspace.agent.permissions.telling import answered_decision, closed, error_of, refusal
+from crux_workspace.agent.permissions.verdicts import (
+    Judgement,
+    Lists,
+    command_refusal,
+    delegation_verdict,
+    judge,
+)
+from crux_workspace.agent.permissions.wrapping import BaseOf, PathUse, refuse_denied, wrap_tools
 from crux_workspace.errors import (
     ApprovalRequiredError,
     ErrorCode,
-    NotFoundError,
     PermissionDeniedError,
     ResumeError,
 )
@@ -82,17 +88,6 @@ class _Call:
 
 
 _current: ContextVar[_Call | None] = ContextVar("crux_workspace_agent_call", default=None)
-_previewing: ContextVar[bool] = ContextVar("crux_workspace_agent_preview", default=False)
-
-
-class _WouldRun(BaseException):
-    """A previewed call has passed every check."""
-
-
-def stop_if_previewed() -> None:
-    """Called when a call has passed its last check, before it does anything: a preview ends here."""
-    if _previewing.get():
-        raise _WouldRun
 
 
 class PermissionGate:
@@ -160,9 +155,11 @@ class PermissionGate:
             The decision; a denial is never raised.
 
         Raises:
+            InvalidInputError: It is no request, or its parts are no text (``INVALID_ARGUMENT``, ``INVALID_PATH``).
             StorageError: The permissions or interrupts cannot be read.
         """
         thread = DEFAULT_THREAD if thread_id is None else check_label("thread_id", thread_id)
+        request = checked_request(request)
         context = _context(request, thread, call_id)
         if self.mode == "bypass":
             return await self._bypass(request, context)
@@ -176,7 +173,7 @@ class PermissionGate:
         if found.outcome == "allow":
             return Decision(True, "allow", found.rule)
         if found.outcome == "deny":
-            return _refusal(found)
+            return refusal(found)
         return await self._ask(request, found, thread, call_id, interruptible, lists.scope)
 
     async def require(
@@ -220,37 +217,55 @@ class PermissionGate:
         Raises:
             PermissionDeniedError: A deny rule covers one of them (``PERMISSION_DENIED``).
         """
-        if self.mode == "bypass" or not uses:
-            return
-        denied = (await self._lists(await self._root(thread_id))).denied
-        for use in uses:
-            for key in use.keys:
-                rule = denied.path(key, use.path, folded=True)
-                if rule is None and use.is_tree:
-                    rule = denied.path_below(key, use.path)
-                if rule is not None:
-                    raise PermissionDeniedError(
-                        f"Permission denied: {key} of {use.path} is denied by a rule.",
-                        details={"rule": rule, "path": use.path},
-                        hint="Do without it, or ask for permission.",
-                    )
+        if uses:
+            refuse_denied(await self.denied_rules(thread_id), uses)
+
+    async def refuse_denied_command(
+        self, request: CommandRequest, *, thread_id: str | None = None
+    ) -> None:
+        """Refuse a command that a rule denies or may deny; what is otherwise unknown is for another gate to judge.
+
+        Args:
+            request: The command.
+            thread_id: The thread that asks.
+
+        Raises:
+            PermissionDeniedError: A rule denies it, or it cannot be told whether one does (``PERMISSION_DENIED``).
+        """
+        reason = command_refusal(request, await self.denied_rules(thread_id))
+        if reason is not None:
+            raise PermissionDeniedError(reason, hint="Do without it, or ask for permission.")
+
+    async def denied_rules(self, thread_id: str | None = None) -> RuleSet:
+        """Return the deny rules that count for a thread now: of the policy, the store and the thread itself; none in bypass.
+
+        Args:
+            thread_id: The thread.
+
+        Returns:
+            The rules.
+        """
+        if self.mode == "bypass":
+            return EMPTY_RULES
+        return (await self._lists(await self._root(thread_id))).denied
 
     def wrap(
         self, tools: Iterable[Any], *, thread_id: str | None = None, base: BaseOf | None = None
     ) -> ToolSet:
         """Return tools whose calls are judged first: by deny, allow, approve and constrain; what none of them names runs.
 
-        The tools of a workspace are also refused when a path they name is denied; of a rename or copy both ends count.
+        The tools of a workspace are also refused when a path they name is denied; of a rename or copy both ends count. The tools of
+        `agent_tools` are judged like with ``gate=`` this one; those that have a gate of their own are refused what this one denies, too.
 
         Args:
             tools: Any tools with `name`, `description`, `parameters` and `call`.
             thread_id: Thread that the calls belong to.
-            base: Names the version that a call works on; an approval is for that version alone.
+            base: Names the version that a call works on; an approval is for that version alone. None asks the tool, if it can tell.
 
         Returns:
             The tools, of the same names.
         """
-        return wrap_tools(self, tools, thread_id, base, stop_if_previewed)
+        return wrap_tools(self, tools, thread_id, base)
 
     def lint(self, tools: Iterable[Any] = ()) -> list[RuleWarning]:
         """Return the rules of the policy that are hardly what was meant.
@@ -268,7 +283,7 @@ class PermissionGate:
         if isinstance(request, SubagentRequest):
             found = await delegation_verdict(request, self.policy, context)
             if isinstance(found, Judgement):
-                return _refusal(found)
+                return refusal(found)
         return Decision(True, "allow", "bypass")
 
     async def _recorded(
@@ -298,27 +313,27 @@ class PermissionGate:
         scope: str | None,
     ) -> Decision:
         if self.mode != "interactive":
-            return Decision(True, "allow") if found.runs_headless else _closed(found)
+            return Decision(True, "allow") if found.runs_headless else closed(found)
         root = await self._ledger.root_of(thread)
         call = _current.get()
         own_call_id = call_id if call_id is not None else (call.call_id if call else None)
         asked = Asked(
-            _slot(request, thread, call_id),
+            slot(request, thread, call_id),
             Interrupt(
                 interrupt_id=f"perm-{random_id()[:20]}",
                 kind=request.kind,
-                detail=_shown(found.detail),
+                detail=shown(found.detail),
                 tool_call_id=own_call_id,
-                allow_always=found.allow_always and all(_is_text(p) for _, p in found.grants),
+                allow_always=found.allow_always and all(is_text(p) for _, p in found.grants),
                 thread_id=thread,
-                digest=_digest(request, own_call_id),
+                digest=digest(request, own_call_id),
                 created_at=self._clock(),
             ),
             found.grants,
             scope,
         )
         if not interruptible:
-            return Decision(True, "allow") if found.runs_headless else _closed(found)
+            return Decision(True, "allow") if found.runs_headless else closed(found)
         waiting = await self._ledger.claim_or_park(root, asked)
         if waiting is None:
             if call is not None:
@@ -343,7 +358,7 @@ class PermissionGate:
         token = _current.set(call)
         try:
             yield
-        except (ApprovalRequiredError, _WouldRun):
+        except (ApprovalRequiredError, WouldRun):
             await self.give_back()
             raise
         finally:
@@ -375,13 +390,11 @@ class PermissionGate:
         Returns:
             The decision on the whole call.
         """
-        token = _previewing.set(True)
         try:
-            result: ToolResult = await tool.call(arguments, call_id=call_id)
-        except _WouldRun:
+            with previewed():
+                result: ToolResult = await tool.call(arguments, call_id=call_id)
+        except WouldRun:
             return Decision(True, "allow")
-        finally:
-            _previewing.reset(token)
         error = result.error
         outcome: Outcome = "interrupt" if result.interrupt is not None else "deny"
         return Decision(
@@ -421,7 +434,7 @@ class PermissionGate:
         own: ThreadPolicy | None = None
         if self._thread_policy is not None:
             given = self._thread_policy(root)
-            own = await given if inspect.isawaitable(given) else given
+            own = checked_thread_policy(await given if inspect.isawaitable(given) else given)
         scope = root if own is not None else None
         cached = self._cached
         if cached is not None and cached[0] is held and cached[1] is own and cached[2] == scope:
@@ -532,7 +545,7 @@ class PermissionGate:
                     )
                     continue
                 await self.store.add(key, pattern, thread_id=answered.scope)
-        return _answered_decision(answered)
+        return answered_decision(answered)
 
     async def wait(self, interrupt: Interrupt, *, timeout_ms: int | None = None) -> Decision:
         """Wait until an interrupt is answered, by this process or another one.
@@ -554,7 +567,7 @@ class PermissionGate:
                 wake = self._answered
                 found = await self._ledger.answer(root, interrupt.interrupt_id)
                 if found is not None:
-                    return _answered_decision(found)
+                    return answered_decision(found)
                 pending = await self._ledger.pending(root)
                 if interrupt.interrupt_id not in {item.interrupt_id for item in pending}:
                     if await self._ledger.answer(root, interrupt.interrupt_id) is None:
@@ -614,6 +627,7 @@ class PermissionGate:
 
         Raises:
             ResumeError: Something waits in the child already (``RESUME_REQUIRED``).
+            InvalidInputError: The parent is the child itself, or descends from it (``INVALID_ARGUMENT``).
         """
         if await self._ledger.has_pending(child_thread):
             raise ResumeError(
@@ -643,96 +657,3 @@ def _context(request: Request, thread: str, call_id: str | None) -> ConstraintCo
     if isinstance(request, SubagentRequest):
         return ConstraintContext(request.name, thread, call_id, request.parent_route, request.route)
     return ConstraintContext(getattr(request, "name", request.kind), thread, call_id)
-
-
-def _refusal(found: Judgement) -> Decision:
-    code = found.code or ErrorCode.PERMISSION_DENIED
-    return Decision(False, "deny", found.rule, found.reason, code.value)
-
-
-def _closed(found: Judgement) -> Decision:
-    """Return the refusal when nobody can be asked; it names the key to allow."""
-    code = found.code or ErrorCode.PERMISSION_DENIED
-    advice = (
-        f"Add an allow rule for {found.needs} to the permissions."
-        if found.needs
-        else "It needs a person each time; run it interactively."
-    )
-    reason = f"Permission denied: {found.subject}, and nobody can be asked here. {advice}"
-    return Decision(False, "deny", None, reason, code.value)
-
-
-def _answered_decision(answered: Answered) -> Decision:
-    rule = answered.grants[0][1] if answered.answer == "always" and answered.grants else None
-    if answered.answer == "deny":
-        return Decision(
-            False,
-            "deny",
-            reason="Permission denied: a person refused this call.",
-            code=ErrorCode.PERMISSION_DENIED.value,
-            interrupt=answered.interrupt,
-            answer="deny",
-        )
-    return Decision(True, "allow", rule, interrupt=answered.interrupt, answer=answered.answer)
-
-
-def error_of(decision: Decision) -> Exception:
-    """Return the error that a decision raises in code."""
-    message = decision.reason or "Permission denied."
-    if decision.outcome == "interrupt":
-        return ApprovalRequiredError(
-            message,
-            details={"interrupt_id": decision.interrupt.interrupt_id} if decision.interrupt else {},
-            hint="Answer the interrupt, then repeat the same call.",
-        ).waiting_for(decision.interrupt)
-    details = {"rule": decision.rule} if decision.rule is not None else {}
-    if decision.code == ErrorCode.SUBAGENT_UNKNOWN:
-        return NotFoundError(message, code=decision.code, details=details)
-    return PermissionDeniedError(
-        message, code=decision.code, details=details, hint="Do without it, or ask for permission."
-    )
-
-
-def _slot(request: Request, thread: str, call_id: str | None) -> str:
-    """Name the place of a call: its id, else what it is about."""
-    about = [request.kind, thread]
-    about += ["call", call_id] if call_id is not None else ["about", _subject(request)]
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:40]
-
-
-def _is_text(text: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _shown(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return what a person is shown, without what is no text (names that are not UTF-8)."""
-    if isinstance(value, str):
-        return value if _is_text(value) else value.encode("utf-8", "replace").decode()
-    if isinstance(value, Mapping):
-        return {key: _shown(item) for key, item in value.items()}
-    return [_shown(item) for item in value] if isinstance(value, list) else value
-
-
-def _subject(request: Request) -> str:
-    if isinstance(request, CommandRequest):
-        return request.command
-    if isinstance(request, PathRequest):
-        return f"{request.operation} {request.path}"
-    if isinstance(request, SubagentRequest):
-        return request.edge
-    if isinstance(request, MemoryRequest):
-        return f"{request.candidate}{request.identity}"
-    return request.name
-
-
-def _digest(request: Request, call_id: str | None) -> str:
-    """Bind an approval to everything the request says."""
-    said: dict[str, Any] = {"kind": request.kind, "call": call_id}
-    for name in request.__dataclass_fields__:
-        value = getattr(request, name)
-        said[name] = dict(value) if isinstance(value, Mapping) else value
-    try:
-        text = json.dumps(said, sort_keys=True, default=repr, ensure_ascii=True)
-    except (TypeError, ValueError):
-        text = repr(said)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -15,13 +15,14 @@ from crux_workspace.agent.permissions.envelope import Entry
 from crux_workspace.agent.permissions.partitions import (
     Change,
     Partition,
+    corrupt,
     decoded,
     partition_of,
     scanned,
     typed_failures,
 )
 from crux_workspace.agent.permissions.stores import MAX_PATTERN_CHARS
-from crux_workspace.errors import ErrorCode, ResumeError, WorkspaceError
+from crux_workspace.errors import ErrorCode, InvalidInputError, ResumeError, WorkspaceError
 from crux_workspace.model.clocks import Clock, IdSource
 from crux_workspace.storage.layout import FIELD_END, key
 from crux_workspace.storage.records import Reader, Record, RecordStore
@@ -34,7 +35,6 @@ _ANSWERED = key("answered")
 _CLIENT = key("client")
 _CHILD = key("child")
 _KEPT_ANSWERS_MS = 86_400_000
-_MAX_HOPS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +224,21 @@ class Ledger:
     # -- threads
 
     async def adopt(self, child: str, parent: str) -> None:
-        """Note that a thread's interrupts are answered through another one."""
+        """Note that a thread's interrupts are answered through another one.
 
-        async def decide(_: Reader, __: str) -> Change[None]:
+        Raises:
+            InvalidInputError: That thread is the child itself, or descends from it (``INVALID_ARGUMENT``).
+        """
+
+        async def decide(reader: Reader, _: str) -> Change[None]:
+            ancestor: str | None = parent
+            while ancestor is not None:
+                if ancestor == child:
+                    raise InvalidInputError(
+                        f"The thread {child} cannot be adopted by {parent}, which is itself or descends from it.",
+                        details={"option": "parent_thread"},
+                    )
+                ancestor = _parent((await reader.get_many([_slot_key(_CHILD, ancestor)]))[0])
             return Change(None, puts={_slot_key(_CHILD, child): {"parent": parent}})
 
         await self._families().change("adopt", decide)
@@ -236,15 +248,15 @@ class Ledger:
         families = self._families()
         if await families.sequence() == 0:
             return thread
-        seen = {thread}
-        for _ in range(_MAX_HOPS):
+        seen: set[str] = set()
+        while thread not in seen:
+            seen.add(thread)
             found = await families.get(_slot_key(_CHILD, thread))
             parent = found.get("parent") if isinstance(found, dict) else None
-            if not isinstance(parent, str) or parent in seen:
+            if not isinstance(parent, str):
                 return thread
-            seen.add(parent)
             thread = parent
-        return thread
+        raise corrupt("the record of a thread's parent")
 
     async def forget(self, thread: str) -> None:
         """Remove what waits in a thread and what was answered."""
@@ -293,7 +305,8 @@ def _matched(waiting: Sequence[_Waiting], entries: Sequence[Entry]) -> list[Answ
         return []
     if not entries:
         raise _refused(
-            ErrorCode.RESUME_REQUIRED, f"{len(waiting)} interrupts are pending; answer all of them."
+            ErrorCode.RESUME_REQUIRED,
+            f"Pending interrupts: {len(waiting)}. Answer all of them, and nothing else.",
         )
     if not waiting:
         raise _refused(ErrorCode.STALE_INTERRUPT, "Nothing is pending any more.")
@@ -319,6 +332,11 @@ def _runs_once(answered: Answered) -> bool:
     if answered.answer == "always":
         return any(len(pattern) > MAX_PATTERN_CHARS for _, pattern in answered.grants)
     return answered.answer == "once"
+
+
+def _parent(record: Record | None) -> str | None:
+    found = None if record is None else decoded(record).get("parent")
+    return found if isinstance(found, str) else None
 
 
 def _slot_key(kind: str, slot: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from crux_workspace.agent.commands.judging import SHIFTING, Verdict, interpreters, judge_command
-from crux_workspace.agent.commands.wrappers import base_name
+from crux_workspace.agent.commands.words import base_name
 from crux_workspace.agent.permissions.policy import PermissionPolicy
 from crux_workspace.agent.permissions.requests import KEYS, covers
 from crux_workspace.agent.permissions.rules import RuleSet

@@ -61,6 +61,7 @@ class Approve:
         given: object = self.allow_always
         if not isinstance(given, bool):
             raise invalid_policy(f"allow_always must be True or False, got {given!r}.")
+        _check_reason(self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,10 @@ class DelegationRule:
     """For ``constrain``: called with ``{"input": …}``."""
 
     def __post_init__(self) -> None:
+        _check_reason(self.reason)
         if self.action not in _ACTIONS:
             raise invalid_policy(f"{self.action!r} is no action; use one of {', '.join(_ACTIONS)}.")
-        if (self.action == "constrain") != (self.predicate is not None):
+        if (self.action == "constrain") != callable(self.predicate):
             raise invalid_policy("A predicate goes with the action 'constrain', and only with it.")
 
 
@@ -89,6 +91,12 @@ class Delegation:
     def __post_init__(self) -> None:
         if self.default not in _ACTIONS[:3]:
             raise invalid_policy("The default of a delegation is 'allow', 'deny' or 'approve'.")
+        given: object = self.rules
+        if not isinstance(given, Mapping):
+            raise invalid_policy("The rules of a delegation are a table {child: DelegationRule}.")
+        for name, rule in given.items():
+            if not isinstance(name, str) or not isinstance(rule, DelegationRule):
+                raise invalid_policy(f"The delegation rule {name!r} must be a DelegationRule.")
 
     def rule(self, name: str) -> DelegationRule:
         """Return the rule for a child."""
@@ -101,6 +109,19 @@ class ThreadPolicy:
 
     allow: RuleTable = field(default_factory=dict)
     deny: RuleTable = field(default_factory=dict)
+
+
+def checked_thread_policy(given: object) -> ThreadPolicy | None:
+    """Return what a resolver of thread policies gave.
+
+    Raises:
+        InvalidInputError: It is neither a `ThreadPolicy` nor None (``POLICY_INVALID``).
+    """
+    if given is None or isinstance(given, ThreadPolicy):
+        return given
+    raise invalid_policy(
+        f"thread_policy gave a {type(given).__name__}, not a ThreadPolicy or None."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +149,21 @@ class PermissionPolicy:
     def __post_init__(self) -> None:
         if self.mode is not None:
             check_mode(self.mode)
-        if self.memory_writes not in ("auto", "ask"):
-            raise invalid_policy("memory_writes is 'auto' or 'ask'.")
-        for table in (self.allow, self.deny):
-            if not isinstance(table, Mapping):  # type: ignore[redundant-expr, unused-ignore]
-                raise invalid_policy("allow and deny are tables of lists.")
+        _check_shape(self.allow, self.deny, self.approve, self.constrain)
+        _check_choices(self.memory_writes, self.delegation)
         approvals = {entry.tool: entry for entry in map(_approve, self.approve)}
         for name in (*approvals, *self.constrain):
             check_tool_name(name)
-        for table in (self.allow, self.deny):
-            for name in table.get("tool", ()):
-                check_tool_name(name)
         set_field = object.__setattr__
         set_field(self, "allowed", RuleSet(self.allow))
         set_field(self, "denied", RuleSet(self.deny))
+        for name in (*self.allowed["tool"], *self.denied["tool"]):
+            check_tool_name(name)
         set_field(self, "approvals", approvals)
+
+    def may_ask(self, tool: str) -> bool:
+        """Tell whether a person may be asked about calls of a tool because of its name."""
+        return tool in self.approvals or tool in self.constrain
 
     @classmethod
     def from_toml(cls, path: str | Path) -> PermissionPolicy:
@@ -155,13 +176,22 @@ class PermissionPolicy:
             The policy; a file without the table gives the empty one. Constraints are code and are given in Python.
 
         Raises:
-            InvalidInputError: No TOML, an unknown entry, or a rule that cannot be followed (``POLICY_INVALID``).
+            InvalidInputError: No file that can be read, no TOML, an unknown entry, or a rule that cannot be followed (``POLICY_INVALID``).
         """
-        try:
-            document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise invalid_policy(f"{Path(path).name} is not TOML: {error}.") from error
-        return policy_from_table(document.get("permissions", {}))
+        return policy_from_table(toml_document(path).get("permissions", {}))
+
+
+def toml_document(path: str | Path) -> dict[str, Any]:
+    """Return what a TOML file says.
+
+    Raises:
+        InvalidInputError: It cannot be read, or is no TOML (``POLICY_INVALID``).
+    """
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, TypeError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise invalid_policy(f"The permissions cannot be read from {path!s}: {why}.") from error
 
 
 def policy_from_table(table: object) -> PermissionPolicy:
@@ -208,6 +238,27 @@ def check_tool_name(name: object) -> str:
     return check_rule("tool", name)
 
 
+def _check_shape(allow: object, deny: object, approve: object, constrain: object) -> None:
+    if not isinstance(allow, Mapping) or not isinstance(deny, Mapping):
+        raise invalid_policy("allow and deny are tables of lists.")
+    if isinstance(approve, str | Mapping) or not isinstance(approve, Iterable):
+        raise invalid_policy("approve is a list of tools' names and Approve.")
+    if not isinstance(constrain, Mapping) or not all(map(callable, constrain.values())):
+        raise invalid_policy("constrain is a table {tool: predicate}.")
+
+
+def _check_choices(memory_writes: object, delegation: object) -> None:
+    if memory_writes not in ("auto", "ask"):
+        raise invalid_policy("memory_writes is 'auto' or 'ask'.")
+    if not isinstance(delegation, Delegation | None):
+        raise invalid_policy("delegation must be a Delegation.")
+
+
+def _check_reason(reason: object) -> None:
+    if not isinstance(reason, str | None):
+        raise invalid_policy("A reason must be text.")
+
+
 def _approve(entry: object) -> Approve:
     if isinstance(entry, str):
         return Approve(entry)
@@ -240,7 +291,7 @@ def _delegation(table: object) -> Delegation:
         raise invalid_policy("[permissions.delegation.rules] must be a table.")
     made = {}
     for name, rule in rules.items():
-        if not isinstance(rule, Mapping) or set(rule) - {"action", "reason"}:
+        if not isinstance(rule, Mapping) or not {"action"} <= set(rule) <= {"action", "reason"}:
             raise invalid_policy(f"The delegation rule {name!r} has the entries action and reason.")
         made[name] = DelegationRule(**rule)
     return Delegation(table.get("default", "allow"), made)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, cast
 
 from crux_workspace.errors import ErrorCode, InvalidInputError
 
@@ -52,34 +53,56 @@ class PathRequest:
 
     operation: PathOperation
     path: str
-    """Absolute, and as it is after resolving links; a relative one is taken from `root`."""
+    """Absolute; a relative one is taken from `root`. The gate resolves its links by this machine's file system before it judges."""
     root: str | None = None
     """Where the workspace is; None: everything is outside."""
     base: str | None = None
     """Version of the file that the operation is meant for."""
     arguments: Mapping[str, Any] | None = field(default=None, repr=False)
     """The call's other arguments; an approval is for them alone."""
+    is_canonical: bool = False
+    """The path and root have no links: what a backend's ``pin`` or ``real_path`` gave, or paths of a versioned workspace."""
+    spelled: str = field(init=False, repr=False, default="")
+    """The path as it was given; deny rules hold for it too."""
 
     kind = "path"
 
     def __post_init__(self) -> None:
-        if self.operation not in _OPERATION_KEYS:
+        if self.operation not in tuple(_OPERATION_KEYS):
             raise InvalidInputError(
                 f"A path cannot be asked for {self.operation!r}; use one of {', '.join(_OPERATION_KEYS)}.",
                 details={"option": "operation"},
             )
-        given = str(self.path)
+        given = _path_text(self.path)
+        root = None if self.root is None else _path_text(self.root)
         if not given.startswith("/"):
-            if self.root is None or not given:
+            if root is None or not given:
                 raise _bad_path(
                     "A path request needs an absolute path, or a root for a relative one."
                 )
-            given = f"{self.root.rstrip('/')}/{given}"
-        if "\x00" in given:
-            raise _bad_path("A path cannot hold NUL.")
-        object.__setattr__(self, "path", canonical(given))
-        if self.root is not None:
-            object.__setattr__(self, "root", canonical(self.root))
+            given = f"{root.rstrip('/')}/{given}"
+        set_field = object.__setattr__
+        set_field(self, "spelled", given)
+        set_field(self, "path", canonical(given))
+        if root is not None:
+            set_field(self, "root", canonical(root))
+
+    def resolved(self) -> PathRequest:
+        """Return the request for where the path leads: its links, and those of the root, resolved, dangling ones too.
+
+        Raises:
+            InvalidInputError: No path that the system knows (``INVALID_PATH``).
+        """
+        if self.is_canonical:
+            return self
+        try:
+            real = os.path.realpath(self.spelled)
+            root = None if self.root is None else os.path.realpath(self.root)
+        except ValueError:
+            raise _bad_path("A path must be text without lone surrogates.") from None
+        found = replace(self, path=real, root=root, is_canonical=True)
+        object.__setattr__(found, "spelled", self.spelled)
+        return found
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -165,6 +188,45 @@ Request: TypeAlias = (
 )
 
 
+_TEXTS = {
+    CommandRequest: ("command",),
+    ToolRequest: ("name",),
+    SubagentRequest: ("parent_route", "name"),
+    ClientToolRequest: ("name",),
+    MemoryRequest: ("namespace", "identity", "new"),
+}
+_MAYBE_TEXTS = ("root", "base", "route", "old_id", "old")
+
+
+def checked_request(request: object) -> Request:
+    """Return a request whose parts can be judged, a path where it leads; wrong types never get further than here.
+
+    Raises:
+        InvalidInputError: It is no request, or a part of it has another type (``INVALID_ARGUMENT``, ``INVALID_PATH``).
+    """
+    if isinstance(request, PathRequest):
+        return request.resolved()
+    kind = type(request)
+    texts = _TEXTS.get(kind)
+    if texts is None:
+        raise InvalidInputError(
+            f"A gate judges requests, not {kind.__name__}; make a CommandRequest, PathRequest, ToolRequest or one of the others.",
+            details={"option": "request"},
+        )
+    wrong = [name for name in texts if not isinstance(getattr(request, name), str)]
+    wrong += [
+        name for name in _MAYBE_TEXTS if not isinstance(getattr(request, name, None), str | None)
+    ]
+    if not isinstance(getattr(request, "arguments", {}), Mapping):
+        wrong.append("arguments")
+    if wrong:
+        raise InvalidInputError(
+            f"{kind.__name__} cannot be judged: {wrong[0]} has the wrong type.",
+            details={"option": wrong[0]},
+        )
+    return cast("Request", request)
+
+
 def canonical(path: str) -> str:
     """Fold ``//``, ``/.`` and ``..`` of an absolute path; links are the backend's business."""
     kept: list[str] = []
@@ -174,6 +236,15 @@ def canonical(path: str) -> str:
         elif segment not in ("", "."):
             kept.append(segment)
     return "/" + "/".join(kept)
+
+
+def _path_text(path: object) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise _bad_path("A path must be text.")
+    text = os.fspath(path)
+    if not isinstance(text, str) or "\x00" in text:
+        raise _bad_path("A path must be text without NUL.")
+    return text
 
 
 def covers(rule: str, path: str) -> bool:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from crux_workspace.agent.commands.judging import WordRule, word_rules
+from crux_workspace.agent.commands.wordrules import WordRule, word_rules
 from crux_workspace.agent.permissions.requests import KEYS, canonical, covers
 from crux_workspace.errors import ErrorCode, InvalidInputError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -25,11 +24,19 @@ from crux_workspace.agent.permissions.requests import (
     Request,
     SubagentRequest,
     ToolRequest,
+    canonical,
 )
-from crux_workspace.agent.permissions.rules import RuleSet
-from crux_workspace.errors import ErrorCode
+from crux_workspace.agent.permissions.rules import EMPTY_RULES, RuleSet
+from crux_workspace.errors import ErrorCode, InvalidInputError
 
-__all__ = ["Judgement", "Lists", "delegation_verdict", "judge", "suggested_folder"]
+__all__ = [
+    "Judgement",
+    "Lists",
+    "command_refusal",
+    "delegation_verdict",
+    "judge",
+    "suggested_folder",
+]
 
 _FREE_TARGETS = frozenset({"/dev/null"})
 
@@ -105,10 +112,11 @@ def suggested_folder(operation: str, path: str) -> str:
 
 def _path(request: PathRequest, lists: Lists) -> Judgement:
     subject = f"{request.operation} of {request.path}"
-    for key in request.keys:
-        rule = lists.denied.path(key, request.path, folded=True)
-        if rule is not None:
-            return denied(subject, rule=rule)
+    for path in dict.fromkeys((request.path, canonical(request.spelled))):
+        for key in request.keys:
+            rule = lists.denied.path(key, path, folded=True)
+            if rule is not None:
+                return denied(subject, rule=rule)
     if request.is_inside:
         return _RUN
     rules = {key: lists.allowed.path(key, request.path) for key in request.keys}
@@ -172,6 +180,24 @@ def _command(request: CommandRequest, lists: Lists) -> Judgement:
     )
 
 
+def command_refusal(request: CommandRequest, denied_rules: RuleSet) -> str | None:
+    """Return why deny rules refuse a command, or may; None when they have nothing against it."""
+    if not denied_rules:
+        return None
+    lists = Lists(EMPTY_RULES, denied_rules)
+    found = judge_command(request.command, (), denied_rules.words)
+    opened = (_redirection(item, request, found, lists) for item in found.redirections)
+    refused = next((item for item in opened if item.outcome == "deny"), None)
+    if refused is not None:
+        return refused.reason
+    subject = f"the command {preview(request.command)!r}"
+    if found.verdict is Verdict.DENY:
+        return denied(subject).reason
+    if found.may_be_denied and denied_rules.words:
+        return f"Permission denied: {subject} may be denied by a rule. {found.why}"
+    return None
+
+
 def _redirection(
     item: Redirection, request: CommandRequest, found: CommandVerdict, lists: Lists
 ) -> Judgement:
@@ -181,12 +207,14 @@ def _redirection(
     is_relative = target is not None and not target.startswith("/")
     if target is None or (is_relative and (request.root is None or found.moves)):
         return Judgement("ask")
-    resolved = os.path.realpath(f"{request.root}/{target}" if is_relative else target)
     operation: Literal["readFile", "writeFile"] = (
         "readFile" if item.operation == "readFile" else "writeFile"
     )
-    root = os.path.realpath(request.root) if request.root is not None else None
-    return _path(PathRequest(operation, resolved, root), lists)
+    try:
+        opened = PathRequest(operation, target, request.root).resolved()
+    except InvalidInputError:
+        return Judgement("ask")
+    return _path(opened, lists)
 
 
 # -- tools
@@ -323,7 +351,9 @@ async def _subagent(
 def _memory(request: MemoryRequest, lists: Lists, policy: PermissionPolicy) -> Judgement:
     rule = lists.denied.prefix("memory", request.candidate)
     if rule is not None:
-        return denied(f"replacing a memory of {request.identity}; the old one is kept:", rule=rule)
+        kept = "" if request.old_id is None else f" The memory {request.old_id} is kept."
+        found = denied(f"a memory of {request.identity}", rule=rule)
+        return replace(found, reason=f"{found.reason}{kept}")
     replaces = request.old_id is not None and request.old != request.new
     if policy.memory_writes == "auto" or not replaces:
         return _RUN

@@ -37,6 +37,8 @@ class Checkout:
     base: Path
     root: str
     files: dict[str, _CheckedOut] = field(default_factory=dict)
+    withheld: dict[str, WorkspaceFile] = field(default_factory=dict)
+    """Files that are there and may not be read; they are not in the folder."""
 
     def __post_init__(self) -> None:
         self.scratch.mkdir()
@@ -53,12 +55,16 @@ class Checkout:
 
     def put(self, file: WorkspaceFile, data: bytes) -> None:
         """Write one file into the folder and remember what it was."""
-        name = file.path[len(self.root.rstrip("/")) + 1 :]
+        name = self.name_of(file)
         target = self.scratch / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
         (self._kept / str(len(self.files))).hardlink_to(target)
         self.files[name] = _CheckedOut(file, _digest(data), _stamp(target.stat()))
+
+    def name_of(self, file: WorkspaceFile) -> str:
+        """Return a file's name in the folder."""
+        return file.path[len(self.root.rstrip("/")) + 1 :]
 
     def path_of(self, name: str) -> str:
         """Return a file's path in the workspace."""

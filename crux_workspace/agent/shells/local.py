@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from crux_workspace.agent.files.contract import FsContext
 from crux_workspace.agent.files.descriptors import locate
 from crux_workspace.agent.permissions.requests import covers
+from crux_workspace.agent.permissions.rules import EMPTY_RULES, RuleSet
 from crux_workspace.agent.shells.contract import ShellResult
 from crux_workspace.agent.shells.process import Limits, run_limited
 from crux_workspace.agent.shells.sandbox import SandboxChoice, chosen_sandbox, sandboxed
@@ -47,8 +49,11 @@ class LocalShell:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> ShellResult:
-        """See `Shell.run_command`."""
-        return await self.run_in(ctx.root, command, shown_as=ctx.root, cwd=cwd, env=env)
+        """See `Shell.run_command`; in a sandbox, paths that a rule denies are read only or empty."""
+        denied = EMPTY_RULES if ctx.denied is None else await ctx.denied()
+        return await self.run_in(
+            ctx.root, command, shown_as=ctx.root, cwd=cwd, env=env, denied=denied
+        )
 
     async def run_in(
         self,
@@ -58,8 +63,9 @@ class LocalShell:
         shown_as: str,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
+        denied: RuleSet = EMPTY_RULES,
     ) -> ShellResult:
-        """Run a command in a folder; in a sandbox the folder is seen under another path."""
+        """Run a command in a folder; in a sandbox the folder is seen under another path, without what `denied` denies."""
         if "\x00" in command:
             raise InvalidInputError(
                 "A command must be text without NUL.", details={"option": "command"}
@@ -70,7 +76,7 @@ class LocalShell:
                 "A command's folder must be inside the workspace.", details={"option": "cwd"}
             )
         sandbox = chosen_sandbox(self.sandbox)
-        argv, where = self._argv(sandbox, folder, shown_as, inside, command)
+        argv, where = self._argv(sandbox, folder, shown_as, inside, command, denied)
         found = await run_limited(
             argv,
             cwd=where,
@@ -89,7 +95,13 @@ class LocalShell:
         )
 
     def _argv(
-        self, sandbox: str | None, folder: str, shown_as: str, inside: str, command: str
+        self,
+        sandbox: str | None,
+        folder: str,
+        shown_as: str,
+        inside: str,
+        command: str,
+        denied: RuleSet,
     ) -> tuple[Sequence[str], str]:
         pin = locate(folder)
         try:
@@ -101,7 +113,9 @@ class LocalShell:
         inner = [bash, "--noprofile", "--norc", "-c", limited, "bash", command]
         if sandbox is None:
             return inner, os.path.normpath(real + inside[len(shown_as) :])
-        return sandboxed(sandbox, real, shown_as, inside, inner), real
+        frozen, hidden = (_existing(denied, key, real) for key in ("writeFile", "readFile"))
+        boxed = sandboxed(sandbox, real, shown_as, inside, inner, frozen=frozen, hidden=hidden)
+        return boxed, real
 
     def _environment(self, more: Mapping[str, str] | None, *, is_boxed: bool) -> dict[str, str]:
         kept = {
@@ -113,6 +127,14 @@ class LocalShell:
             kept["HOME"] = kept["TMPDIR"] = "/tmp"  # noqa: S108 - the sandbox's own
         kept.setdefault("PATH", _DEFAULT_PATH)
         return {**kept, **self.env, **(more or {})}
+
+
+def _existing(denied: RuleSet, key: str, root: str) -> list[str]:
+    """Return the paths in a folder that rules of a key are about and that are there; the folder itself when all of it is."""
+    if denied.path(key, root) is not None:
+        return [root]
+    below = (rule for rule in denied[key] if covers(root, rule) and Path(rule).exists())
+    return sorted(rule for rule in below if os.path.realpath(rule) == rule)
 
 
 def _bash() -> str:

@@ -63,12 +63,20 @@ def chosen_sandbox(choice: SandboxChoice) -> str | None:
 
 
 def sandboxed(
-    program: str, folder: str, shown_as: str, cwd: str, inner: Sequence[str]
+    program: str,
+    folder: str,
+    shown_as: str,
+    cwd: str,
+    inner: Sequence[str],
+    *,
+    frozen: Sequence[str] = (),
+    hidden: Sequence[str] = (),
 ) -> list[str]:
     """Return the command that runs `inner` with one writable folder.
 
     Inside there are the system's programs (read only), fresh ``/tmp``, ``/proc`` and ``/dev``, and `folder`, seen as `shown_as`.
-    Homes and everything else of the machine are not there. The network is the machine's own.
+    Homes and everything else of the machine are not there. The network is the machine's own. Of paths in the folder that are there,
+    `frozen` ones are read only and `hidden` ones empty.
     """
     made = [program, "--unshare-all", "--share-net", "--die-with-parent", "--new-session"]
     for path in _READABLE:
@@ -76,7 +84,16 @@ def sandboxed(
     for path in _interpreters():
         made += ["--ro-bind-try", path, path]
     made += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - inside the sandbox
-    made += ["--bind", folder, shown_as, "--chdir", cwd]
+    made += ["--bind", folder, shown_as]
+    for path in frozen:
+        made += ["--ro-bind-try", path, path]
+    for path in hidden:
+        made += (
+            ["--tmpfs", path, "--remount-ro", path]
+            if Path(path).is_dir()
+            else ["--ro-bind", "/dev/null", path]
+        )
+    made += ["--chdir", cwd]
     return [*made, "--", *inner]
 
 

@@ -6,11 +6,13 @@ import asyncio
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from crux_workspace.agent.files.contract import FsContext
+from crux_workspace.agent.permissions.rules import EMPTY_RULES, RuleSet
+from crux_workspace.agent.permissions.wrapping import PathUse, refuse_denied
 from crux_workspace.agent.shells.checkout import Checkout, Difference, difference
 from crux_workspace.agent.shells.contract import ShellResult
 from crux_workspace.agent.shells.local import LocalShell
@@ -22,14 +24,15 @@ __all__ = ["WorkspaceShell"]
 _MOST_BYTES = 1 << 30
 _MOST_FILES = 100_000
 _ACTOR_CHARS = 120
+_CONSEQUENCE = ", so nothing that the command changed was taken over"
 
 
 class WorkspaceShell:
     """Runs a command in a scratch folder with the workspace's files as of one commit, and commits what it changed.
 
     The commit's verb is ``runBash`` and its actor ``runBash: <command>``; `undo_commit` takes the command back. Any exit code
-    commits; a timeout, a cancelled call and a conflict commit nothing. Links and special files that the command leaves behind are
-    refused and told.
+    commits; a timeout, a cancelled call, a conflict and a change of a path that may not be written commit nothing. Files that may not be
+    read are not there. Links and special files that the command leaves behind are refused and told.
     """
 
     def __init__(self, ws: Any, shell: LocalShell) -> None:  # noqa: ANN401 - a Workspace
@@ -52,16 +55,18 @@ class WorkspaceShell:
         Raises:
             ConflictError: Somebody else changed a file that the command changed (``VERSION_CONFLICT``, ``TRANSACTION_CONFLICT``);
                 nothing was committed.
+            PermissionDeniedError: It changed a path that a rule denies (``PERMISSION_DENIED``); nothing was committed.
             LimitExceededError: The workspace is too large to be checked out.
         """
         scratch = await asyncio.to_thread(tempfile.mkdtemp, prefix="crux-checkout-")
         try:
-            checkout = await self._check_out(Path(scratch), ctx.root)
+            checkout = await self._check_out(Path(scratch), ctx.root, await _denied(ctx))
             folder = str(checkout.scratch)
             ran = await self._shell.run_in(folder, command, shown_as=ctx.root, cwd=cwd, env=env)
             if ran.timed_out:
                 return ran
             found = await asyncio.to_thread(difference, checkout)
+            refuse_denied(await _denied(ctx), _uses(found, checkout), _CONSEQUENCE)
             commit = await self._commit(found, checkout, command) if found.is_any else None
             return ShellResult(
                 ran.stdout,
@@ -74,13 +79,16 @@ class WorkspaceShell:
         finally:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
 
-    async def _check_out(self, scratch: Path, root: str) -> Checkout:
+    async def _check_out(self, scratch: Path, root: str, denied: RuleSet) -> Checkout:
         newest = await self._ws.log(limit=1)
         view = self._ws.at(newest[0].sequence if newest else 0)
         checkout = await asyncio.to_thread(Checkout, scratch, root)
         total = 0
         async for file in view.walk(root):
             if not isinstance(file, WorkspaceFile):
+                continue
+            if denied.path("readFile", file.path, folded=True) is not None:
+                checkout.withheld[checkout.name_of(file)] = file
                 continue
             total += file.size
             if total > _MOST_BYTES or len(checkout.files) >= _MOST_FILES:
@@ -107,6 +115,19 @@ class WorkspaceShell:
         return tx.committed.commit if tx.committed is not None else None
 
 
+async def _denied(ctx: FsContext) -> RuleSet:
+    return EMPTY_RULES if ctx.denied is None else await ctx.denied()
+
+
+def _uses(found: Difference, checkout: Checkout) -> Iterator[PathUse]:
+    """Yield what the changes touch, as the file tools would: of a rename both ends."""
+    for old, new in found.renamed:
+        yield PathUse(("readFile", "writeFile"), checkout.path_of(old), False)
+        yield PathUse(("writeFile",), checkout.path_of(new), False)
+    for name in (*found.deleted, *(name for name, _ in found.changed)):
+        yield PathUse(("writeFile",), checkout.path_of(name), False)
+
+
 async def _bytes_of(view: Any, file: WorkspaceFile) -> bytes:  # noqa: ANN401 - a view
     if file.content_kind == "json":
         text: str = await view.read_text(file.path)
@@ -120,7 +141,7 @@ async def _write(tx: Any, checkout: Checkout, name: str, origin: str | None) -> 
     path = checkout.path_of(name)
     data = await asyncio.to_thread(checkout.read, name)
     if origin is None:
-        await tx.write(path, _content(data, None), if_version=0)
+        await tx.write(path, _content(data, None), if_version=checkout.withheld.get(name, 0))
         return
     file = checkout.files[origin].file
     options: dict[str, Any] = {"metadata": file.metadata}

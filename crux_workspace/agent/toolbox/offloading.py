@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +39,7 @@ class ToolOutput:
     ttl_ms: int = 10_800_000
     gc_throttle_ms: int = 10_000
     """Least time between two collections; what is younger is never collected."""
-    exempt: Sequence[str] = ()
+    exempt: Sequence[str] | Set[str] = ()
     """Further tools whose results stay whole."""
 
     def __post_init__(self) -> None:
@@ -49,6 +49,11 @@ class ToolOutput:
                 raise InvalidInputError(
                     f"{option} must be a whole number of at least 0.", details={"option": option}
                 )
+        given: object = self.exempt
+        if isinstance(given, str) or not isinstance(given, Sequence | Set):
+            raise InvalidInputError(
+                "exempt must be a list of tools' names.", details={"option": "exempt"}
+            )
 
 
 async def offloaded(
@@ -60,11 +65,7 @@ async def offloaded(
     options: ToolOutput,
 ) -> Any:  # noqa: ANN401 - JSON
     """Return a tool's output, or the stub that stands for it when it is too long."""
-    if tool in EXEMPT or tool in options.exempt:
-        return output
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
-    if len(text) <= options.threshold_chars:
-        return output
     stub = await offload_tool_output(text, filesystem, tool=tool, call_id=call_id, options=options)
     return output if stub is text else stub
 
@@ -90,10 +91,11 @@ async def offload_tool_output(
         options: Limits; None takes the defaults.
 
     Returns:
-        The text as it is when it is short enough or could not be saved, else the stub.
+        The text as it is when it is short enough, its tool is exempt (`readFile` and `listDir` always are) or it could not be saved,
+        else the stub.
     """
     chosen = options or ToolOutput()
-    if len(text) <= chosen.threshold_chars:
+    if len(text) <= chosen.threshold_chars or tool in (*EXEMPT, *chosen.exempt):
         return text
     identity = call_id or hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     name = f"{_safe(tool)[:80]}-{_safe(identity)[:80]}.txt"

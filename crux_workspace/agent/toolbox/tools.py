@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -15,7 +16,14 @@ from crux_workspace.agent.files.contract import (
     FsContext,
 )
 from crux_workspace.agent.files.handle import Access, WorkspaceFs
-from crux_workspace.agent.permissions.gate import PermissionGate, stop_if_previewed
+from crux_workspace.agent.permissions.front import (
+    Front,
+    JudgedHandler,
+    denied_in_front,
+    gates_in_front,
+    stop_if_previewed,
+)
+from crux_workspace.agent.permissions.gate import PermissionGate
 from crux_workspace.agent.permissions.policy import check_tool_name
 from crux_workspace.agent.permissions.requests import CommandRequest, ToolRequest
 from crux_workspace.agent.permissions.rules import invalid_policy
@@ -56,16 +64,24 @@ class _Toolbox:
     def calling(self, call_id: str | None) -> AbstractAsyncContextManager[None]:
         return self.gate.calling(call_id) if self.gate is not None else nullcontext()
 
+    def judges(self) -> tuple[Front, ...]:
+        """Return the gates before the running call: those that the tools were put behind, and their own."""
+        own = () if self.gate is None else (Front(self.gate, self.thread_id),)
+        return (*gates_in_front(), *own)
+
+    async def base_of(self, name: str, arguments: Mapping[str, Any]) -> str | None:
+        """Name the version of the file that a call names."""
+        path = arguments.get("path")
+        if not isinstance(path, str) or name not in _FILES:
+            return None
+        return await self.fs.base_of(path)
+
     async def allow_tool(self, name: str, access: Access) -> None:
         """Judge the call by the tool's name, if the policy says anything of it."""
         if self.gate is None:
             return
         arguments = access.arguments or {}
-        policy = self.gate.policy
-        base = None
-        if name in policy.approvals or name in policy.constrain:
-            path = arguments.get("path")
-            base = await self.fs.base_of(path) if isinstance(path, str) and name in _FILES else None
+        base = await self.base_of(name, arguments) if self.gate.policy.may_ask(name) else None
         await self.gate.require(
             ToolRequest(name, arguments, base),
             thread_id=self.thread_id,
@@ -100,7 +116,8 @@ async def _edit_file(box: _Toolbox, given: EditFile, access: Access) -> tuple[An
 
 
 async def _run_bash(box: _Toolbox, given: RunBash, access: Access) -> tuple[Any, Any]:
-    if box.gate is None:
+    judges = box.judges()
+    if not judges:
         raise PermissionDeniedError(
             "Permission denied: commands need a permission gate, and there is none here.",
             hint="Use the file tools.",
@@ -112,14 +129,19 @@ async def _run_bash(box: _Toolbox, given: RunBash, access: Access) -> tuple[Any,
             hint="Use the file tools.",
         )
     root = box.filesystem.root
-    await box.gate.require(
-        CommandRequest(given.command, root),
-        thread_id=box.thread_id,
+    request = CommandRequest(given.command, root)
+    *outer, inner = judges
+    for front in outer:
+        await front.gate.refuse_denied_command(request, thread_id=front.thread_id)
+    await inner.gate.require(
+        request,
+        thread_id=inner.thread_id,
         call_id=access.call_id,
         interruptible=box.interruptible,
     )
     stop_if_previewed()
-    result = await box.shell.run_command(given.command, FsContext(root))
+    denied = functools.partial(denied_in_front, judges)
+    result = await box.shell.run_command(given.command, FsContext(root, denied=denied))
     return result.to_tool(), result
 
 
@@ -207,7 +229,13 @@ def agent_tools(
     """
     box = _Toolbox(
         filesystem,
-        WorkspaceFs(filesystem, gate=gate, thread_id=thread_id, interruptible=interruptible),
+        WorkspaceFs(
+            filesystem,
+            gate=gate,
+            thread_id=thread_id,
+            interruptible=interruptible,
+            follows=True,
+        ),
         _shell_of(filesystem, shell),
         gate,
         thread_id,
@@ -266,4 +294,11 @@ def _tool(box: _Toolbox, name: str) -> Tool:
         )
         return replace(result, output=shown)
 
-    return Tool(name, kind.description, schema_of(kind.arguments), handle, kind.labels)
+    return Tool(
+        name,
+        kind.description,
+        schema_of(kind.arguments),
+        JudgedHandler(handle),
+        kind.labels,
+        base=functools.partial(box.base_of, name),
+    )

@@ -51,7 +51,7 @@ async def approve(
     """Answer what agents wait for: once, always or deny, for all that waits in a thread.
 
     What waits is in the store that --url names. Without --answer each is shown, and one line of stdin answers it. A thread is answered
-    whole or not at all.
+    whole or not at all. An always where it is not offered counts once.
     """
     if answer is not None and answer not in ("once", "always", "deny"):
         raise typer.BadParameter("it is once, always or deny.", param_hint="--answer")
@@ -81,7 +81,7 @@ async def approve(
 def check(
     session: Session,
     policy_file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="TOML file with a [permissions] table.")
+        Path, typer.Argument(metavar="FILE", help=r"TOML file with a \[permissions] table.")
     ] = Path("crux.toml"),
     tool: Annotated[
         list[str] | None,
@@ -196,7 +196,7 @@ def _asked(session: Session, thread: str, item: Interrupt) -> str:
     shown = json.dumps(item.to_dict()["detail"], ensure_ascii=True, indent=2)
     session.out.note(f"{thread}: {item.kind} {item.interrupt_id}\n{shown}\n{', '.join(offered)}?")
     given = sys.stdin.readline().strip().lower()
-    if given not in offered:
+    if given not in ("once", "always", "deny"):
         raise InvalidInputError(
             f"{given[:20]!r} is no answer; nothing was answered in thread {thread}.",
             hint=f"Answer {' or '.join(offered)}.",

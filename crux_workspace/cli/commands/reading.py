@@ -85,10 +85,12 @@ def _name(entry: WorkspaceEntry) -> str:
 
 
 def _entry_row(entry: WorkspaceEntry) -> tuple[object, ...]:
+    from crux_workspace.model.files import known_size
+
     if entry.kind == "directory":
         return (None, None, None, "directory", _name(entry))
     return (
-        entry.size,
+        known_size(entry),
         entry.version,
         time_text(entry.updated_at),
         entry.content_kind,

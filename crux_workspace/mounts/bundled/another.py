@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from crux_workspace.errors import InvalidInputError, NotFoundError
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, WorkspaceFile
-from crux_workspace.model.paths import normalise
+from crux_workspace.model.paths import check_namespace, normalise
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.sources import (
     MountGrepOptions,
@@ -56,6 +56,8 @@ class WorkspaceSource:
                 )
         self._ws = workspace
         self._path = normalise(path).rstrip("/")
+        if namespace is not None:
+            check_namespace(namespace)
         self._options = {} if namespace is None else {"namespace": namespace}
 
     def _there(self, path: str, mount_path: str) -> str:

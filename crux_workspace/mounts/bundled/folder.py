@@ -14,17 +14,25 @@ from pathlib import Path
 
 from crux_workspace.errors import InvalidInputError, InvalidPathError
 from crux_workspace.model.contents import Content
-from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceEntry, WorkspaceFile
+from crux_workspace.model.files import (
+    ContentKind,
+    ListResult,
+    WorkspaceDirectory,
+    WorkspaceEntry,
+    WorkspaceFile,
+)
 from crux_workspace.model.mime import guess
+from crux_workspace.model.options import refused_option
 from crux_workspace.model.paths import normalise
 from crux_workspace.model.sources import MountListOptions, MountPathOptions, MountReadOptions
-from crux_workspace.mounts.bundled.pages import content_of_window, page_of
+from crux_workspace.mounts.bundled.pages import content_of_window, kind_of, page_of
 
 __all__ = ["FolderSource"]
 
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
 _CHUNK = 1 << 20
+_LOOKED_AT = 4_096
 _SPARE = 4
 """Bytes read around a window so that it can begin and end between characters."""
 
@@ -39,8 +47,16 @@ class FolderSource:
     kind = "folder"
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._root = Path(root).resolve()
-        if not self._root.is_dir():
+        given: object = root
+        if not isinstance(given, str | os.PathLike) or isinstance(given, bytes):
+            raise refused_option("root", "the path of a folder", given)
+        is_folder = False
+        with suppress(
+            OSError, RuntimeError, ValueError
+        ):  # a loop of links, a NUL, half a character
+            self._root = Path(root).resolve()
+            is_folder = self._root.is_dir()
+        if not is_folder:
             raise InvalidInputError(
                 "The root of a FolderSource must be a folder that exists.",
                 details={"option": "root"},
@@ -99,9 +115,9 @@ class FolderSource:
                 yield chunk
 
     def stat(self, path: str, options: MountPathOptions) -> WorkspaceFile | None:
-        """Return what is known of a file without opening its content."""
-        with self._file(path, options.mount_path) as (_, status):
-            return _described(path, status)
+        """Return what is known of a file; its first bytes tell whether it is text."""
+        with self._file(path, options.mount_path) as (handle, status):
+            return _described(path, status, kind_of(handle.read(_LOOKED_AT)))
 
     # -- opening
 
@@ -143,11 +159,12 @@ def _step(folder: int, step: str, flags: int) -> int:
     raise FileNotFoundError
 
 
-def _described(path: str, status: os.stat_result) -> WorkspaceFile:
+def _described(path: str, status: os.stat_result, kind: ContentKind = "text") -> WorkspaceFile:
     at = status.st_mtime_ns // 1_000_000
     return WorkspaceFile(
         path=path,
-        mime_type=guess(path, "text"),
+        content_kind=kind,
+        mime_type=guess(path, kind),
         size=status.st_size,
         created_at=max(at, 0),
         updated_at=max(at, 0),

@@ -12,9 +12,10 @@ from crux_workspace.model.contents import Content
 from crux_workspace.model.extras import need_extra
 from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.mime import guess
+from crux_workspace.model.options import refused_option
 from crux_workspace.model.paths import normalise
 from crux_workspace.model.sources import MountListOptions, MountPathOptions, MountReadOptions
-from crux_workspace.mounts.bundled.pages import content_of, page_of
+from crux_workspace.mounts.bundled.pages import content_of, kind_of, page_of
 
 if TYPE_CHECKING:
     from dulwich.repo import Repo
@@ -38,6 +39,10 @@ class GitSource:
         from dulwich.objectspec import parse_commit, parse_object
         from dulwich.repo import Repo
 
+        for name, value in (("repository", repository), ("revision", revision)):
+            given: object = value
+            if not isinstance(given, str | os.PathLike) or not os.fspath(given):
+                raise refused_option(name, "a path" if name == "repository" else "a str", given)
         try:
             self._repo: Repo = Repo(os.fspath(repository))
         except NotGitRepository as error:
@@ -46,7 +51,7 @@ class GitSource:
                 details={"option": "repository"},
             ) from error
         try:
-            found = parse_object(self._repo, revision.encode())
+            found = parse_object(self._repo, os.fsencode(revision))
             commit = found if isinstance(found, Commit) else parse_commit(self._repo, found.id)
         except (KeyError, ValueError) as error:
             self._repo.close()
@@ -83,9 +88,11 @@ class GitSource:
         return self._file(path, self._repo[item.sha].as_raw_string())
 
     def _file(self, path: str, data: bytes) -> WorkspaceFile:
+        kind = kind_of(data)
         return WorkspaceFile(
             path=path,
-            mime_type=guess(path, "text"),
+            content_kind=kind,
+            mime_type=guess(path, kind),
             size=len(data),
             created_at=self._at,
             updated_at=self._at,

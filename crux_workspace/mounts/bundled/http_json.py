@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from crux_workspace.errors import ErrorCode, InvalidInputError, StorageError
 from crux_workspace.model.contents import JsonContent
 from crux_workspace.model.extras import need_extra
 from crux_workspace.model.files import ListResult, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.jsontext import dump_compact, parse
+from crux_workspace.model.options import refused_option, whole_number
 from crux_workspace.model.sources import MountListOptions, MountReadOptions
 
 if TYPE_CHECKING:
@@ -54,13 +56,25 @@ class HttpJsonSource:
             client: Use this client; whoever made it closes it. None makes one for each request.
             max_bytes: Longest answer that is read.
             item_url: Address of an item by its id; by default ``url/<id>``.
+
+        Raises:
+            InvalidInputError: A bad option (``INVALID_ARGUMENT``).
+            UnsupportedError: The package httpx is not installed (``CAPABILITY_MISSING``).
         """
         need_extra("httpx", "http")
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise InvalidInputError(
-                "url must be an http or https address.", details={"option": "url"}
-            )
+        parts = _address(url)
+        for name, value in (("id_field", id_field), ("items", items), ("next_field", next_field)):
+            given: object = value
+            if not isinstance(given, str) or not given:
+                raise refused_option(name, "the name of a field", given)
+        check_headers(headers)
+        if client is not None and not callable(getattr(client, "stream", None)):
+            raise refused_option("client", "an httpx.AsyncClient or None", client)
+        if item_url is not None and not callable(item_url):
+            raise refused_option("item_url", "a function of an id, or None", item_url)
+        whole_number("max_bytes", max_bytes, least=1)
+        if max_bytes is None:
+            raise refused_option("max_bytes", "a whole number of at least 1", max_bytes)
         self._url = url.rstrip("/")
         self._origin = (parts.scheme, parts.netloc)
         self._id_field, self._items, self._next = id_field, items, next_field
@@ -146,6 +160,31 @@ class HttpJsonSource:
             raise _unusable("an answer that is no JSON") from error
         link = answer.links.get("next", {}).get("url")
         return value, answer.headers.get("etag"), link
+
+
+def _address(url: object) -> SplitResult:
+    """Take a URL apart.
+
+    Raises:
+        InvalidInputError: It is no http or https address (``INVALID_ARGUMENT``).
+    """
+    if isinstance(url, str):
+        with suppress(ValueError):  # it looks like an address and is none
+            parts = urlsplit(url)
+            if parts.scheme in ("http", "https") and parts.netloc:
+                return parts
+    raise InvalidInputError("url must be an http or https address.", details={"option": "url"})
+
+
+def check_headers(headers: object) -> None:
+    """Refuse headers that could not be sent (``INVALID_ARGUMENT``); the message shows none of them."""
+    if headers is None:
+        return
+    if not isinstance(headers, Mapping):
+        raise refused_option("headers", "a mapping of names to values, or None", headers)
+    for name, value in headers.items():
+        if not (isinstance(name, str) and name and isinstance(value, str)):
+            raise refused_option("headers", "a mapping of str to str", value)
 
 
 def _file_name(name: str) -> str:

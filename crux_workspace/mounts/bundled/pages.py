@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
+
 from crux_workspace.model.contents import BinaryContent, Content, TextContent
-from crux_workspace.model.files import ListResult, WorkspaceEntry
+from crux_workspace.model.files import ContentKind, ListResult, WorkspaceEntry
 from crux_workspace.model.lines import byte_window
 from crux_workspace.model.mime import guess
 from crux_workspace.model.paths import sort_key
 from crux_workspace.model.sources import MountListOptions, MountReadOptions
 
-__all__ = ["content_of", "content_of_window", "page_of"]
+__all__ = ["content_of", "content_of_window", "kind_of", "page_of"]
 
 
 def page_of(entries: list[WorkspaceEntry], options: MountListOptions) -> ListResult:
@@ -27,6 +29,17 @@ def page_of(entries: list[WorkspaceEntry], options: MountListOptions) -> ListRes
 def content_of(path: str, data: bytes, options: MountReadOptions, revision: str) -> Content:
     """Return a window of a file's bytes: text when they are UTF-8 without NUL, else binary."""
     return content_of_window(path, data, 0, len(data), options, revision)
+
+
+def kind_of(data: bytes) -> ContentKind:
+    """Tell the kind of a file by its bytes, or its first ones: UTF-8 without NUL is text."""
+    if b"\0" in data:
+        return "binary"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return "binary"
+    return "text"
 
 
 def content_of_window(

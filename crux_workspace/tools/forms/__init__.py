@@ -25,7 +25,8 @@ FORMS = {
 
 def form_of(tools: ToolSet, form: str) -> Any:  # noqa: ANN401 - whatever the framework takes
     """Return tools in a framework's form; see `ToolSet.to`."""
-    if form not in FORMS:
+    given: object = form
+    if not isinstance(given, str) or given not in FORMS:
         raise InvalidInputError(
             f"There is no form {form!r} of tools.",
             details={"option": "form"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crux_workspace.tools.toolset import ToolResult, ToolSet
+from crux_workspace.tools.toolset import Media, ToolResult, ToolSet
 
 __all__ = ["OpenAITools", "tools_of"]
 
@@ -62,7 +62,7 @@ class OpenAITools(list[dict[str, Any]]):
             response: What ``client.responses.create`` returned.
 
         Returns:
-            One ``function_call_output`` item a call, in order.
+            One ``function_call_output`` item a call, in order; where a file was an image, the item shows it.
         """
         answers = []
         for item in _field(response, "output") or ():
@@ -72,9 +72,13 @@ class OpenAITools(list[dict[str, Any]]):
             result = await self._tools.call(
                 _field(item, "name"), _field(item, "arguments"), call_id=call_id
             )
-            answers.append(
-                {"type": "function_call_output", "call_id": call_id, "output": result.text}
-            )
+            shown = [
+                {"type": "input_image", "image_url": _data_url(media)} for media in result.media
+            ]
+            output: Any = result.text
+            if shown:
+                output = [{"type": "input_text", "text": result.text}, *shown]
+            answers.append({"type": "function_call_output", "call_id": call_id, "output": output})
         return answers
 
 
@@ -83,13 +87,11 @@ def _field(of: Any, name: str) -> Any:  # noqa: ANN401 - an SDK object or a dict
 
 
 def _images(result: ToolResult) -> list[dict[str, Any]]:
-    return [
-        {
-            "type": "image_url",
-            "image_url": {"url": f"data:{media.mime_type};base64,{media.base64}"},
-        }
-        for media in result.media
-    ]
+    return [{"type": "image_url", "image_url": {"url": _data_url(media)}} for media in result.media]
+
+
+def _data_url(media: Media) -> str:
+    return f"data:{media.mime_type};base64,{media.base64}"
 
 
 def tools_of(tools: ToolSet) -> OpenAITools:

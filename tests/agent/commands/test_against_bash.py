@@ -9,7 +9,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from crux_workspace.agent.commands.judging import Verdict, WordRule, judge_command, word_rules
+from crux_workspace.agent.commands.judging import Verdict, judge_command
+from crux_workspace.agent.commands.wordrules import WordRule, word_rules
 
 GOOD = ("good", "fine")
 ALLOW = [rule for name in GOOD for rule in word_rules(name)]

@@ -7,10 +7,9 @@ import pytest
 from crux_workspace.agent.commands.judging import (
     CommandVerdict,
     Verdict,
-    WordRule,
     judge_command,
-    word_rules,
 )
+from crux_workspace.agent.commands.wordrules import WordRule, word_rules
 from tests.agent.commands.corpus import ALLOW, ALLOWED, DENIED, DENY, UNKNOWN
 
 

@@ -8,7 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from crux_workspace.agent.commands.judging import Verdict, WordRule, judge_command, word_rules
+from crux_workspace.agent.commands.judging import Verdict, judge_command
+from crux_workspace.agent.commands.wordrules import WordRule, word_rules
 
 WRAPPERS = [
     "env",

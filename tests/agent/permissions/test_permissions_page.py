@@ -618,6 +618,7 @@ async def test_memory_answers_once_always_and_deny() -> None:
     assert (await g.check(SUPERSEDE)).allowed
     denied = await answered(g, await g.check(SUPERSEDE), "deny")
     assert not denied.allowed
+    assert "The memory m1 of diet is kept." in str(denied.reason)
     await answered(g, await g.check(SUPERSEDE), "always")
     assert [grant.pattern for grant in await g.grants()] == ["workspace=app|route=/a|"]
     other_user = MemoryRequest("workspace=app|route=/a|user=8", "x", "m2", "a", "b")
@@ -641,7 +642,9 @@ async def test_memory_ask_lets_through_headless_but_honours_a_deny() -> None:
     ).allowed
     policy = PermissionPolicy(memory_writes="ask", deny={"memory": ["workspace=app|route=/a|"]})
     for mode, allowed in (("interactive", False), ("non-interactive", False), ("bypass", True)):
-        assert (await gate(policy, mode=mode).check(SUPERSEDE)).allowed is allowed
+        found = await gate(policy, mode=mode).check(SUPERSEDE)
+        assert found.allowed is allowed
+        assert allowed or "is denied by a rule. The memory m1 is kept." in str(found.reason)
 
 
 async def test_a_memory_rule_ends_in_a_bar_so_that_a_route_is_no_prefix_of_another() -> None:
@@ -679,6 +682,37 @@ async def test_the_path_payload_is_the_pages() -> None:
             "suggestedPattern": "/srv/private/",
         },
     }
+
+
+async def test_every_prompt_carries_the_id_of_the_call_that_it_is_about() -> None:
+    policy = PermissionPolicy(
+        memory_writes="ask", approve=["deployProd"], delegation=Delegation("approve")
+    )
+    for request, name in (
+        (COMMAND, "toolCallId"), (OUTSIDE, "toolCallId"), (DEPLOY, "toolCallId"), (SUPERSEDE, "toolCallId"), (EDGE, "callId"),
+    ):  # fmt: skip
+        payload = asked(await gate(policy).check(request, call_id="call_7")).to_dict()
+        assert payload[name] == "call_7"
+        assert {"toolCallId", "callId"} & set(payload) == {name}
+        assert not {"toolCallId", "callId"} & set(
+            asked(await gate(policy).check(request)).to_dict()
+        )
+
+
+async def test_always_is_offered_to_nobody_where_the_tool_has_none_and_headless_needs_bypass() -> (
+    None
+):
+    policy = PermissionPolicy(approve=[Approve("pay", allow_always=False)])
+    pay = ToolRequest("pay")
+    assert (await gate(policy, mode="bypass").check(pay)).allowed
+    closed = await gate(policy, mode="non-interactive").check(pay)
+    assert (closed.outcome, closed.code) == ("deny", ErrorCode.PERMISSION_DENIED)
+    denied = PermissionPolicy(
+        approve=[Approve("pay", allow_always=False)],
+        deny={"tool": ["pay"]},
+        allow={"tool": ["pay"]},
+    )
+    assert (await gate(denied).check(pay)).outcome == "deny"
 
 
 @pytest.mark.parametrize(

@@ -285,6 +285,32 @@ async def test_a_thread_in_which_something_waits_cannot_be_adopted(gate: Permiss
         await gate.adopt("child", "root")
 
 
+async def test_no_thread_is_its_own_ancestor_and_a_long_family_has_one_root(
+    gate: PermissionGate,
+) -> None:
+    await gate.adopt("b", "a")
+    await gate.adopt("c", "b")
+    for child, parent in (("a", "a"), ("a", "b"), ("a", "c"), ("b", "c")):
+        with pytest.raises(InvalidInputError):
+            await gate.adopt(child, parent)
+    await gate.check(COMMAND, thread_id="c")
+    assert len(await gate.pending("a")) == 1
+    await gate.adopt("b", "a")
+    for n in range(40):
+        await gate.adopt(f"d{n + 1}", f"d{n}")
+    await gate.check(COMMAND, thread_id="d40")
+    assert len(await gate.pending("d0")) == 1
+
+
+async def test_of_two_adoptions_that_would_make_a_circle_one_is_refused(
+    gate: PermissionGate,
+) -> None:
+    made = await asyncio.gather(gate.adopt("a", "b"), gate.adopt("b", "a"), return_exceptions=True)
+    assert sorted(type(found).__name__ for found in made) == ["InvalidInputError", "NoneType"]
+    await gate.check(COMMAND, thread_id="a")
+    assert len(await gate.pending("a")) == 1
+
+
 async def test_what_waits_travels_with_its_error_and_shows_nothing_by_itself(
     gate: PermissionGate,
 ) -> None:

@@ -121,6 +121,18 @@ async def test_the_file_has_the_documented_form_and_no_configured_entries(tmp_pa
     }
 
 
+async def test_a_folder_that_is_made_for_the_file_stays_out_of_version_control(
+    tmp_path: Path,
+) -> None:
+    made = tmp_path / "app" / ".crux" / "permissions.json"
+    store = file_permission_store(made)
+    await store.add("bash", "npm install")
+    await store.add("bash", "npm test")
+    assert (made.parent / ".gitignore").read_text() == "*\n"
+    await file_permission_store(tmp_path / "p.json").add("bash", "npm install")
+    assert not (tmp_path / ".gitignore").exists(), "a folder that was there is its owner's"
+
+
 async def test_lists_written_by_hand_count_and_survive_a_change(tmp_path: Path) -> None:
     path = written(
         tmp_path / "p.json", {"version": 1, "allow": {"bash": ["ls"]}, "deny": {"bash": ["curl"]}}

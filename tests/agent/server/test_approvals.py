@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from crux_workspace.agent import CommandRequest, Decision, Interrupt, Permission
 from crux_workspace.agent.demo import demo_app
 from crux_workspace.errors import UnsupportedError
 
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
 THREAD = "thread-1"
 KEY = {"authorization": "Bearer one"}
 
@@ -167,6 +169,31 @@ async def test_authorize_may_be_async_and_only_true_is_yes(gate: PermissionGate)
         assert (await http.get(f"/threads/{THREAD}/pending_interrupts")).status_code == 403
 
 
+async def test_every_failure_has_the_one_form(gate: PermissionGate, tmp_path: Path) -> None:
+    def broken(*_: Any) -> bool:
+        raise RuntimeError("secret detail")
+
+    async def told(app: Any, method: str, path: str) -> tuple[int, str]:
+        async with client(app) as http:
+            answer = await http.request(method, path)
+            assert answer.headers["content-type"] == "application/json"
+            assert set(answer.json()) == {"error"}
+            assert set(answer.json()["error"]) == {"code", "message"}
+            assert "secret" not in answer.text
+            return answer.status_code, answer.json()["error"]["code"]
+
+    app = approval_app(gate, authorize=authorize)
+    failing = approval_app(gate, authorize=broken)
+    assert await told(app, "GET", "/nothing") == (404, "not_found")
+    assert await told(app, "GET", f"/threads/{THREAD}/resume") == (405, "method_not_allowed")
+    assert await told(app, "DELETE", f"/threads/{THREAD}/interrupts") == (405, "method_not_allowed")
+    for method, path in (("POST", "resume"), ("GET", "pending_interrupts"), ("GET", "interrupts")):
+        assert await told(failing, method, f"/threads/{THREAD}/{path}") == (500, "internal")
+    demo = demo_app(tmp_path)
+    assert await told(demo, "GET", "/nothing") == (404, "not_found")
+    assert await told(demo, "POST", "/threads/nobody/runs/stream") == (404, "thread_not_found")
+
+
 def events(text: str) -> list[tuple[str, Any]]:
     found = []
     for block in text.strip().split("\n\n"):
@@ -296,7 +323,50 @@ async def test_the_walk_of_the_page_with_the_demo_agent(tmp_path: Path) -> None:
         later = (await http.post("/threads", json={})).json()["thread_id"]
         again = events((await http.post(f"/threads/{later}/runs/stream", json=body)).text)
         assert dict(again)["interrupt"]["kind"] == "path", "the command matches the allow list now"
-        assert (await http.get("/threads/unknown/pending_interrupts")).status_code == 401
+        for method, route in (
+            ("GET", "pending_interrupts"),
+            ("GET", "interrupts"),
+            ("POST", "resume"),
+            ("POST", "runs/stream"),
+        ):
+            gone = await http.request(method, f"/threads/unknown/{route}", json={})
+            assert (gone.status_code, gone.json()["error"]["code"]) == (404, "thread_not_found")
+
+
+async def test_the_readme_s_walk_with_curl_is_what_the_demo_agent_understands(
+    tmp_path: Path,
+) -> None:
+    """Each curl of the README, made by this client: the same methods, paths and bodies."""
+    block = re.search(r"```sh\n(python -m crux_workspace\.agent\.demo.*?)```", README, re.S)
+    assert block is not None
+    calls = re.findall(
+        r"curl (.*?)(?: \| jq -r '?([^')]*)'?\))?\n(?!  )", block[1].replace("\\\n ", "")
+    )
+    known = {"$THREAD": "", "'$ID'": ""}
+    seen: list[str] = []
+    async with client(demo_app(tmp_path), {}) as http:
+        for call, query in calls:
+            path = re.search(r"\$AGENT(\S+)", call)
+            body = re.search(r" -d '(.*)'$", call)
+            assert path is not None
+            text = body[1] if body else ""
+            for name, value in known.items():
+                text = text.replace(name, value)
+            method = "POST" if body else "GET"
+            answer = await http.request(
+                method, path[1].replace("$THREAD", known["$THREAD"]), content=text,
+                headers={"content-type": "application/json"},
+            )  # fmt: skip
+            assert answer.status_code == 200, answer.text
+            seen.append(answer.text)
+            if query == ".thread_id":
+                known["$THREAD"] = answer.json()["thread_id"]
+            elif query:
+                assert query == ".interrupts[0].interruptId"
+                known["'$ID'"] = answer.json()["interrupts"][0]["interruptId"]
+    assert len(seen) == 4
+    assert dict(events(seen[1]))["interrupt"]["kind"] == "command"
+    assert dict(events(seen[3]))["tool_result"]["output"]["stdout"].startswith("fetched")
 
 
 def test_a_missing_starlette_names_the_extra(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,6 +13,7 @@ from crux_workspace import workspace
 from crux_workspace.agent import (
     Answer,
     BackendCall,
+    FsContext,
     PermissionGate,
     PermissionPolicy,
     WorkspaceFs,
@@ -507,6 +508,34 @@ async def test_the_same_gate_is_before_tools_and_code(local: Agent, tmp_path: Pa
     assert caught.value.interrupt is not None
 
 
+async def test_a_link_that_leads_out_is_treated_like_any_outside_path(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.md").write_text("outside")
+    (tmp_path / "ws" / "link").symlink_to(tmp_path / "out")
+    fs = local_filesystem(tmp_path / "ws")
+    asking = agent_context(fs, gate=PermissionGate(mode="interactive"), thread_id="t")
+    with pytest.raises(ApprovalRequiredError) as waiting:
+        await asking.fs.read_file("link/a.md")
+    assert waiting.value.interrupt.detail["path"] == f"{tmp_path}/out/a.md"
+    assert asking.gate is not None
+    await asking.gate.resume("t", [Answer(waiting.value.interrupt.interrupt_id, "once")])
+    assert await asking.fs.read_file("link/a.md") == "outside"
+    closed = agent_context(fs, gate=PermissionGate(mode="non-interactive"))
+    for call in (closed.fs.read_file("link/a.md"), closed.fs.list_dir("link"), closed.fs.write_file("link/b", "x")):  # fmt: skip
+        with pytest.raises(PermissionDeniedError):
+            await call
+    rule = PermissionPolicy(allow={"readFile": [f"{tmp_path}/out"]})
+    allowed = agent_context(fs, gate=PermissionGate(rule, mode="non-interactive"))
+    assert await allowed.fs.read_file("link/a.md") == "outside"
+
+
+async def test_a_route_without_run_bash_never_runs_a_command(local: Agent) -> None:
+    tools = agent_tools(local.context.filesystem, gate=local.context.gate, deny=["runBash"])
+    assert "runBash" not in tools
+    assert (await tools.call("runBash", {"command": "echo x"})).error is not None
+
+
 async def test_a_run_that_cannot_pause_fails_closed_and_says_what_to_allow(tmp_path: Path) -> None:
     gate = PermissionGate(PermissionPolicy(), mode="interactive")
     context = agent_context(local_filesystem(tmp_path), gate=gate, interruptible=False)
@@ -548,6 +577,55 @@ async def test_a_backend_of_ones_own_is_judged_by_its_real_path(tmp_path: Path) 
     for path in ("out/a.txt", "../a.txt", "/etc/passwd"):
         with pytest.raises(PermissionDeniedError):
             await fs.write_file(path, "x")
+
+
+async def test_a_backend_of_ones_own_gets_plain_absolute_paths_and_has_to_give_some() -> None:
+    seen: list[str] = []
+
+    class Flat:
+        """Knows no links: a path is its own real path, and names an entry of a table."""
+
+        root = "/data/ws"
+        files: ClassVar[dict[str, str]] = {"/data/ws/a/b.md": "inside", "/data/secret": "outside"}
+        answer: ClassVar[Any] = None
+
+        async def read_file(
+            self, path: str, ctx: FsContext, *, max_bytes: int | None = None
+        ) -> str:
+            seen.append(path)
+            return self.files[path]
+
+        async def write_file(self, path: str, content: str, ctx: FsContext) -> int:
+            self.files[path] = content
+            return len(content)
+
+        async def list_dir(self, path: str, ctx: FsContext) -> list[str]:
+            seen.append(path)
+            return []
+
+        async def real_path(self, path: str, ctx: FsContext) -> str:
+            seen.append(path)
+            answer: str = path if self.answer is None else self.answer
+            return answer
+
+    fs = WorkspaceFs(Flat())
+    for path in (
+        "a/b.md",
+        "./a//b.md",
+        "a/./x/../b.md",
+        "/data//ws/a/b.md",
+        "/data/ws/../ws/a/b.md",
+    ):
+        assert await fs.read_file(path) == "inside"
+    await fs.list_dir("a/")
+    for path in ("../secret", "a/../../secret", "/data/ws/../secret", "/data/ws/./../secret/"):
+        with pytest.raises(PermissionDeniedError):
+            await fs.read_file(path)
+    assert set(seen) == {"/data/ws/a/b.md", "/data/ws", "/data/ws/a", "/data/secret"}
+    for bad in ("", "relative", "a\x00", 7):
+        Flat.answer = bad
+        with pytest.raises(InvalidPathError):
+            await fs.read_file("a/b.md")
 
 
 async def test_without_a_gate_inside_runs_and_everything_else_is_denied(tmp_path: Path) -> None:
@@ -620,9 +698,17 @@ async def test_memory_is_the_file_of_the_workspace_bounded_or_none(agent: Agent)
     await agent.output("writeFile", path="AGENTS.md", content="Be brief.")
     assert await agent.context.memory() == "Be brief."
     await agent.output("writeFile", path="AGENTS.md", content="x" * 30_000)
-    memory = await agent.context.memory(max_chars=100)
-    assert memory is not None
-    assert memory.startswith("x" * 100 + "\n[cut")
+    for most in (0, 1, 20, 100, 20_000):
+        memory = await agent.context.memory(max_chars=most)
+        assert memory is not None
+        assert len(memory) == most, "the note counts"
+        assert memory.endswith("[cut: the memory is too long to be shown whole]") or most < 100
+        assert memory.startswith("x" * (most - 48))
+    await agent.output("writeFile", path="AGENTS.md", content="x" * (5 << 20))
+    assert (await agent.context.memory(max_chars=4)) == "[cut"
+    for bad in (-1, 1.5, True, None):
+        with pytest.raises(InvalidInputError):
+            await agent.context.memory(max_chars=bad)  # type: ignore[arg-type]
     denying = PermissionGate(
         PermissionPolicy(deny={"readFile": [f"{agent.context.fs.root}/AGENTS.md"]}),
         mode="interactive",

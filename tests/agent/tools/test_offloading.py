@@ -95,6 +95,17 @@ async def test_the_tools_offload_and_the_readers_are_exempt(tmp_path: Path) -> N
     assert (await exempt["runBash"].call({"command": "cat big"})).output["stdout"] == LONG
 
 
+@pytest.mark.parametrize("exempt", [["deploy"], ("deploy",), {"deploy"}])
+async def test_an_exempt_tool_s_result_stays_whole_however_it_is_offloaded(
+    exempt: Any, tmp_path: Path
+) -> None:
+    fs = local_filesystem(tmp_path)
+    options = ToolOutput(exempt=exempt)
+    for tool in ("deploy", "readFile", "listDir"):
+        assert await offload_tool_output(LONG, fs, tool=tool, options=options) == LONG
+    assert await offload_tool_output(LONG, fs, tool="deploys", options=options) != LONG
+
+
 async def test_over_a_workspace_results_are_files_too() -> None:
     async with workspace(id="w", namespace="n") as ws:
         stub = await offload_tool_output(LONG, workspace_filesystem(ws), tool="t", call_id="c")
@@ -177,7 +188,16 @@ async def test_links_in_the_folder_are_not_followed_by_the_collection(tmp_path: 
     assert victim.read_text() == "x"
 
 
-@pytest.mark.parametrize("options", [{"threshold_chars": -1}, {"ttl_ms": "x"}, {"max_bytes": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"threshold_chars": -1},
+        {"ttl_ms": "x"},
+        {"max_bytes": True},
+        {"exempt": "runBash"},
+        {"exempt": None},
+    ],
+)
 def test_a_bad_limit_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         ToolOutput(**options)

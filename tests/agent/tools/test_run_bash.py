@@ -16,6 +16,7 @@ from crux_workspace.agent import (
     FsContext,
     PermissionGate,
     PermissionPolicy,
+    ThreadPolicy,
     agent_context,
     local_filesystem,
     local_shell,
@@ -217,6 +218,118 @@ async def test_a_mount_elsewhere_and_a_folder_in_it_are_checked_out_alone(
     output = (await tools["runBash"].call({"command": "pwd; ls; echo b > b.md"})).output
     assert output["stdout"] == "/workspace/project\na.md\n"
     assert await ws.exists("/workspace/project/b.md")
+
+
+# -- what the file tools may not do, no command does
+
+
+DENIED_CHANGES = {
+    "a new file": "echo x > keep.md; sh -c 'echo x > frozen/new.md'",
+    "a change": "echo x > keep.md; sh -c 'echo x > frozen/a.md'",
+    "a deletion": "echo x > keep.md; rm frozen/a.md",
+    "a rename out of it": "echo x > keep.md; mv frozen/a.md out.md",
+    "a rename into it": "mv keep.md frozen/keep.md",
+    "a rename of its folder": "mv frozen thawed",
+    "a copy into it": "cp keep.md frozen/keep.md; echo x > keep.md",
+}
+
+
+@pytest.mark.parametrize("command", DENIED_CHANGES.values(), ids=DENIED_CHANGES)
+async def test_a_command_that_changes_a_denied_path_commits_nothing(
+    command: str, ws: Workspace
+) -> None:
+    for path in ("keep.md", "frozen/a.md"):
+        await ws.write(f"/workspace/{path}", f"{path}\n")
+    before = {f.path: await ws.read_bytes(f.path) async for f in ws.walk("/workspace")}
+    policy = PermissionPolicy(
+        allow={"bash": ["echo", "cp", "mv", "rm", "sh"]}, deny={"writeFile": ["/workspace/frozen"]}
+    )
+    gate = PermissionGate(policy, mode="interactive")
+    tools = agent_context(workspace_filesystem(ws), gate=gate, thread_id="t").tools
+    result = await tools["runBash"].call({"command": command})
+    assert result.error is not None
+    assert result.error.code == ErrorCode.PERMISSION_DENIED
+    assert "nothing that the command changed was taken over" in result.error.message
+    assert {f.path: await ws.read_bytes(f.path) async for f in ws.walk("/workspace")} == before
+    assert len(await ws.log()) == 2
+
+
+async def test_a_thread_s_own_denials_hold_for_commands_and_bypass_checks_nothing(
+    ws: Workspace,
+) -> None:
+    await ws.write("/workspace/a.md", "a\n")
+    policy = PermissionPolicy(allow={"bash": ["cp", "rm"]}, deny={"writeFile": ["/workspace/b.md"]})
+    own = ThreadPolicy(allow={"bash": ["cp", "rm"]}, deny={"writeFile": ["/workspace/a.md"]})
+    gate = PermissionGate(policy, mode="interactive", thread_policy=lambda _: own)
+    tools = agent_context(workspace_filesystem(ws), gate=gate, thread_id="t").tools
+    for command in ("rm a.md", "cp a.md b.md"):
+        assert (await tools["runBash"].call({"command": command})).error is not None
+    assert (await tools["runBash"].call({"command": "cp a.md c.md"})).ok
+    open_gate = PermissionGate(policy, mode="bypass")
+    tools = agent_context(workspace_filesystem(ws), gate=open_gate, thread_id="t").tools
+    assert (await tools["runBash"].call({"command": "cp a.md b.md"})).output["commit"]
+
+
+async def test_what_may_not_be_read_is_not_there_for_a_command_and_is_not_lost(
+    ws: Workspace,
+) -> None:
+    await ws.write("/workspace/secret/key", "swordfish\n")
+    await ws.write("/workspace/a.md", "a\n")
+    policy = PermissionPolicy(
+        allow={"bash": ["cat", "sh", "cp", "rm", "grep"]}, deny={"readFile": ["/workspace/secret"]}
+    )
+    gate = PermissionGate(policy, mode="interactive")
+    tools = agent_context(workspace_filesystem(ws), gate=gate, thread_id="t").tools
+    for command in ("cat secret/key", "grep -r sword .", "sh -c 'cat */key'", "cp -r . ../x"):
+        assert "swordfish" not in str((await tools["runBash"].call({"command": command})).output)
+    assert (await tools["runBash"].call({"command": "rm -r secret"})).output["exitCode"] != 0
+    assert await ws.read_text("/workspace/secret/key") == "swordfish\n"
+    written = await tools["runBash"].call(
+        {"command": "sh -c 'mkdir -p secret; cp a.md secret/key'"}
+    )
+    assert written.ok
+    assert await ws.read_text("/workspace/secret/key") == "a\n"
+    assert len(await ws.history("/workspace/secret/key")) == 2
+
+
+async def test_over_a_folder_the_sandbox_freezes_and_hides_what_rules_deny(tmp_path: Path) -> None:
+    folder = tmp_path / "workspace"
+    for name in ("frozen/a.md", "secret/key", "one.key", "open/a.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{name}\n")
+    (folder / "link").symlink_to(tmp_path)
+    (folder / "gone").symlink_to("nowhere")
+    policy = PermissionPolicy(
+        allow={"bash": ["cat", "sh", "cp", "rm", "mv"]},
+        deny={
+            "writeFile": [f"{folder}/frozen", f"{folder}/missing", f"{folder}/link"],
+            "readFile": [
+                f"{folder}/secret",
+                f"{folder}/one.key",
+                f"{folder}/link",
+                f"{folder}/gone",
+            ],
+        },
+    )
+    gate = PermissionGate(policy, mode="interactive")
+    shell = local_shell(sandbox="required")
+    tools = agent_context(local_filesystem(folder), gate=gate, shell=shell, thread_id="t").tools
+    for command in (
+        "sh -c 'echo x > frozen/a.md'", "cp open/a.md frozen/b.md", "rm frozen/a.md", "mv frozen thawed", "cat secret/key",
+        "mv secret out", "cp open/a.md secret/key",
+    ):  # fmt: skip
+        output = (await tools["runBash"].call({"command": command})).output
+        assert output["exitCode"] != 0, command
+        assert "key\n" not in output["stdout"]
+    assert (await tools["runBash"].call({"command": "cat one.key"})).output["stdout"] == ""
+    assert (await tools["runBash"].call({"command": "cp open/a.md open/b.md"})).output[
+        "exitCode"
+    ] == 0
+    assert {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()} == {
+        "frozen/a.md", "secret/key", "one.key", "open/a.md", "open/b.md",
+    }  # fmt: skip
+    assert (folder / "frozen" / "a.md").read_text() == "frozen/a.md\n"
+    assert (folder / "secret" / "key").read_text() == "secret/key\n"
 
 
 # -- the sandbox

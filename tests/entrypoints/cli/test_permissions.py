@@ -61,6 +61,21 @@ def test_a_person_answers_line_by_line_and_the_agent_goes_on(cws: Any) -> None:
     assert [d.outcome for d in ask(cws, COMMAND)] == ["interrupt"]
 
 
+def test_an_always_where_it_is_not_offered_counts_once(cws: Any) -> None:
+    unsafe = CommandRequest("rm $X")
+    ask(cws, unsafe)
+    ran = cws("approve", stdin=b"always\n")
+    assert ran.lines == ["t\tcommand\tonce"]
+    assert "once, deny?" in ran.stderr
+    assert cws.ok("permissions", "list").text == ""
+    assert [d.outcome for d in ask(cws, unsafe)] == ["allow"]
+    assert [d.outcome for d in ask(cws, unsafe)] == ["interrupt"]
+
+
+def test_help_shows_the_name_of_the_table(bare: Any) -> None:
+    assert "[permissions]" in bare.ok("permissions", "check", "--help").text
+
+
 def test_one_answer_for_all_and_threads_by_name(cws: Any) -> None:
     ask(cws, COMMAND, thread="one")
     ask(cws, COMMAND, thread="two")

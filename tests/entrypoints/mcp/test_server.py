@@ -146,6 +146,11 @@ async def test_resources_come_in_pages(client: Client, served: Workspace) -> Non
         "file:///workspace/a.md",
         "workspace:///workspace/a.md?version=9",
         "workspace:///workspace/a.md?version=x",
+        "workspace:///workspace/a.md?version=²",
+        "workspace:///workspace/a.md?version=-1",
+        f"workspace:///workspace/a.md?version={'9' * 5_000}",
+        "workspace://[/workspace/a.md",
+        "workspace:///workspace/%ED%A0%80",
         "workspace:///workspace",
         "nonsense",
     ],
@@ -153,6 +158,68 @@ async def test_resources_come_in_pages(client: Client, served: Workspace) -> Non
 async def test_what_is_no_resource(client: Client, uri: str) -> None:
     with pytest.raises(MCPError):
         await client.read_resource(uri)
+
+
+async def test_a_refusal_can_be_sent(served: Workspace) -> None:
+    from crux_workspace.mcp.resources import Resources
+
+    for uri in ("nonsense\ud800", "workspace:///workspace/\ud800"):
+        with pytest.raises(MCPError) as caught:
+            await Resources(served).read(uri)
+        str(caught.value.error.model_dump()).encode()
+
+
+async def test_resources_are_bounded(
+    make_ws: MakeWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from crux_workspace.mcp import resources
+
+    class Lying(MemorySource):
+        def read(self, path: str, options: Any) -> Any:
+            content = super().read(path, options)
+            return content and replace(content, size=5)
+
+        def stat(self, path: str, options: Any) -> Any:
+            file = super().stat(path, options)
+            return file and replace(file, size=5)
+
+    monkeypatch.setattr(resources, "MAX_RESOURCE_BYTES", 1_000)
+    files: dict[str, Any] = {
+        "b.bin": b"\0" * 1_001,
+        "j.json": ["x" * 1_001],
+        "t.md": "x" * 1_001,
+        "ok.bin": b"\0",
+    }
+    ws = make_ws(mounts=[Mount("/workspace"), Mount("/s", "read", None, Lying(files))])
+    await ws.write("/workspace/b.bin", b"\0" * 1_001)
+    await ws.write("/workspace/j.json", [1] * 450)
+    await ws.write("/workspace/t.md", "x" * 1_001)
+    for name in ("b.bin", "j.json", "t.md"):
+        await ws.write(f"/workspace/{name}", "small")
+    async with Client(workspace_server(ws)) as client:
+        names = ("b.bin", "j.json", "t.md")
+        large = [f"/s/{name}" for name in names]
+        for path in [*large, *(f"/workspace/{name}?version=1" for name in names)]:
+            with pytest.raises(MCPError) as caught:
+                await client.read_resource(f"workspace://{path}")
+            assert "at most 1000" in caught.value.error.message, path
+        for path in ("/s/ok.bin", "/workspace/b.bin", "/workspace/j.json?version=2"):
+            assert (await client.read_resource(f"workspace://{path}")).contents
+
+
+async def test_a_failing_mount_leaves_the_other_resources(make_ws: MakeWorkspace) -> None:
+    class Broken(MemorySource):
+        def list(self, path: str, options: Any) -> Any:
+            raise RuntimeError
+
+    ws = make_ws(mounts=[Mount("/workspace"), Mount("/s", "read", None, Broken())])
+    await ws.write("/workspace/a.md", "x")
+    async with Client(workspace_server(ws)) as client:
+        listed = await client.list_resources()
+    assert [resource.name for resource in listed.resources] == ["/workspace/a.md"]
+    assert (listed.meta or {})["crux-workspace/failed"] == {"/s": "STORE_UNAVAILABLE"}
 
 
 async def test_paths_and_versions_are_completed(client: Client, served: Workspace) -> None:
@@ -266,6 +333,14 @@ async def test_a_client_cannot_leave_its_namespace(served: Workspace) -> None:
         assert [r.name for r in (await client.list_resources()).resources] == ["/workspace/m.md"]
         for arguments in ({"path": "/workspace/secret.md"}, {"path": "/workspace/secret.md", "namespace": "other"}):  # fmt: skip
             assert (await client.call_tool("readWorkspaceFile", arguments)).is_error
+
+
+@pytest.mark.parametrize("bad", [None, 5, "sqlite:///work.db", object()])
+def test_only_a_workspace_is_served(bad: Any) -> None:
+    from crux_workspace.errors import InvalidInputError
+
+    with pytest.raises(InvalidInputError):
+        workspace_server(bad)
 
 
 async def test_without_a_runtime_it_serves_without_subscriptions(make_ws: MakeWorkspace) -> None:

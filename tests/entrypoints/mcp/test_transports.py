@@ -24,6 +24,7 @@ from crux_workspace.cli.main import main
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.mcp.serving import http_app
 from crux_workspace.model.addresses import is_loopback
+from tests.support.postgres import PostgresServer, empty
 
 ROOT = Path(__file__).parents[3]
 TOKEN = "0123456789abcdef0123"  # noqa: S105 - of a test
@@ -117,11 +118,16 @@ async def report(client: Client, url: str) -> None:
 OPTIONS = ("--extra", "finalize,history", "--read-before-write")
 
 
-async def test_over_stdio(tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+async def test_over_stdio(tmp_path: Path, store: str, request: pytest.FixtureRequest) -> None:
     url = f"sqlite:///{tmp_path}/work.db"
+    if store == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        await empty(server)
+        url = server.url()
     first, *rest = command("--url", url, *OPTIONS)
-    server = StdioServerParameters(command=first, args=rest, env=ENVIRONMENT)
-    async with Client(server) as client:
+    parameters = StdioServerParameters(command=first, args=rest, env=ENVIRONMENT)
+    async with Client(parameters) as client:
         assert client.server_info is not None
         assert client.server_info.name == "crux-workspace:default"
         await report(client, url)

@@ -1,10 +1,17 @@
-"""Numbers that callers give as options."""
+"""Options of calls and constructors: what a bad one is refused with."""
 
 from __future__ import annotations
 
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["needed_number", "whole_number"]
+__all__ = ["needed_number", "refused_option", "whole_number"]
+
+
+def refused_option(name: str, wanted: str, value: object) -> InvalidInputError:
+    """Make the error of an option that is none (``INVALID_ARGUMENT``); it names the type of what was given, never the value."""
+    return InvalidInputError(
+        f"{name} must be {wanted}, got {type(value).__name__}.", details={"option": name}
+    )
 
 
 def whole_number(name: str, value: object, *, least: int = 0) -> None:
