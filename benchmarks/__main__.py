@@ -23,6 +23,7 @@ from rich.table import Table
 
 from benchmarks.floor import RawFloor
 from benchmarks.growth import Scale, measure_growth
+from benchmarks.http import measure_http
 from benchmarks.postgres import measure_postgres
 from benchmarks.redis_rows import measure_redis
 from benchmarks.rows import ABSOLUTE, GROWTH, PAIRED
@@ -69,6 +70,7 @@ async def measure(pairs: int, scale: Scale) -> list[dict[str, object]]:
         found += await measure_growth(folder, small, big, pairs, scale)
     found += await measure_redis(pairs)
     found += await measure_telemetry(pairs)
+    found += await measure_http(pairs)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from crux_workspace.api.reading import PathLike
 from crux_workspace.api.runner import Runner
 from crux_workspace.model.settings import NamespaceRequest, ToolOptions
-from crux_workspace.tools.context import Bind, WorkspaceContext, make_context
+from crux_workspace.tools.context import CONTEXT_PRIORITY, Bind, WorkspaceContext, make_context
 from crux_workspace.tools.prompting import Injection
 from crux_workspace.tools.toolset import ToolSet
 from crux_workspace.tools.workspace_tools import workspace_tools
@@ -17,10 +17,7 @@ from crux_workspace.tools.workspace_tools import workspace_tools
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
 
-__all__ = ["CONTEXT_PRIORITY", "PromptMethods"]
-
-CONTEXT_PRIORITY = 65
-"""Where a workspace's description stands among the contexts of a prompt; higher comes first."""
+__all__ = ["PromptMethods"]
 
 
 class PromptMethods:

@@ -271,8 +271,10 @@ class TransactionRequest(Generic[_T]):
             raise
         self.close(error)
 
-    async def end(self, tx: Transaction, *, failed: bool) -> None:
-        """Commit, or when something failed or the key was known, drop what was staged."""
+    async def end(
+        self, tx: Transaction, *, failed: bool, idempotency_key: str | None = None
+    ) -> None:
+        """Commit, or when something failed or the key was known, drop what was staged; the key may come as late as now."""
         if failed or tx.replayed is not None:
             await tx._rollback()
             return
@@ -283,7 +285,7 @@ class TransactionRequest(Generic[_T]):
         async def call() -> None:
             nonlocal handed_over
             handed_over = True
-            await tx._commit(self._key)
+            await tx._commit(self._key or idempotency_key)
 
         try:
             await self._runner.finish_in(self._span, call)

@@ -7,7 +7,8 @@ from datetime import datetime
 from crux_workspace.api.reading import ReadMethods, refuse_version
 from crux_workspace.api.runner import Runner
 from crux_workspace.engine.reads import TreeReads
-from crux_workspace.operations.commits import Resolved, check_moment, reads_of, resolve_moment
+from crux_workspace.model.moments import check_moment
+from crux_workspace.operations.commits import Resolved, reads_of, resolve_moment
 from crux_workspace.operations.space import Space
 
 __all__ = ["WorkspaceView"]

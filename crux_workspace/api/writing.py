@@ -8,9 +8,8 @@ from types import EllipsisType
 from typing import Any
 
 from crux_workspace.api.reading import PathLike, ReadMethods
-from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.contents import WritableContent
-from crux_workspace.model.edits import Edit
+from crux_workspace.model.edits import Edit, edits_of
 from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.paths import check_namespace, normalise_directory_hint, normalise_file
 from crux_workspace.operations import copying, editing, purging, relocating, sourced, writing
@@ -141,7 +140,7 @@ class WriteMethods(ReadMethods):
             return editing.edit(
                 space,
                 writable_file(space, path),
-                _edits(find, replace, occurrence, replace_all, edits),
+                edits_of(find, replace, occurrence, replace_all, edits),
                 mime_type=mime_type,
                 options=Options(idempotency_key, if_version),
             )
@@ -535,26 +534,6 @@ def _places(src: PathLike, dst: PathLike) -> Places:
     source, source_directory = normalise_directory_hint(src)
     target, target_directory = normalise_directory_hint(dst)
     return Places(source, target, source_directory, target_directory)
-
-
-def _edits(
-    find: str | None,
-    replace: str | None,
-    occurrence: int | None,
-    replace_all: bool,
-    edits: Sequence[Edit] | None,
-) -> Sequence[Edit]:
-    """Take either one edit or several."""
-    if edits is not None:
-        if find is not None or replace is not None or occurrence is not None or replace_all:
-            raise InvalidInputError("Give either find and replace, or edits, not both.")
-        given: Sequence[object] = edits
-        if not all(isinstance(item, Edit) for item in given):
-            raise InvalidInputError("edits must be a sequence of Edit.")
-        return list(edits)
-    if find is None or replace is None:
-        raise InvalidInputError("Give find and replace, or edits.")
-    return [Edit(find, replace, occurrence, replace_all)]
 
 
 def _write(

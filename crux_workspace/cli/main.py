@@ -27,6 +27,7 @@ from crux_workspace.cli.commands import (  # noqa: F401
     certifying,
     indexing,
     serving,
+    hosting,
     permitting,
 )
 # isort: on

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import contextlib
 import hashlib
-import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -33,17 +31,16 @@ from crux_workspace.errors import (
 )
 from crux_workspace.model.jsontext import dump_compact, load, pretty
 from crux_workspace.model.lines import count_lines
+from crux_workspace.model.streams import check_encoding, chunks_of, is_stream, utf8
 from crux_workspace.storage.assets import AssetTooLarge, PutOptions
 from crux_workspace.storage.failures import unavailable
 
 __all__ = [
     "Prepared",
     "asset_prefix",
-    "chunks_of",
     "content_value",
     "discard",
     "inline_text",
-    "is_stream",
     "json_of",
     "load_text",
     "off_loop",
@@ -53,10 +50,8 @@ __all__ = [
     "stored",
     "stream_bytes",
     "text_of",
-    "utf8",
 ]
 
-_CHUNK = 1 << 18
 _OFF_LOOP_BYTES = 1 << 20
 _PARTS_ON_LOOP = 2_000
 _T = TypeVar("_T")
@@ -83,18 +78,6 @@ def _segment(part: str) -> str:
     return encoded if len(encoded) <= 200 else "~" + hashlib.sha256(part.encode()).hexdigest()
 
 
-def utf8(path: str, text: str) -> bytes:
-    """Encode text, or refuse lone surrogates (``INVALID_CONTENT``)."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(
-            f"The text for {path} has a lone surrogate at character {error.start + 1}, which UTF-8 cannot write.",
-            code=ErrorCode.INVALID_CONTENT,
-            details={"path": path, "position": error.start},
-        ) from None
-
-
 async def prepare(
     ports: EnginePorts,
     path: str,
@@ -110,8 +93,7 @@ async def prepare(
         LimitExceededError: It passes `max_file_bytes` (``FILE_TOO_LARGE``).
         StateError: It needs an asset store and there is none (``ASSET_STORE_REQUIRED``).
     """
-    if encoding is not None and not _is_utf8(encoding):
-        raise InvalidInputError("encoding must be 'utf-8' or None.", details={"option": "encoding"})
+    check_encoding(encoding)
     if isinstance(content, str):
         return await prepare_text(ports, path, content, mime_type=mime_type)
     if isinstance(content, bytes | bytearray | memoryview):
@@ -217,13 +199,6 @@ async def off_loop(size: int, work: Callable[[], _T]) -> _T:
     return work() if size < _OFF_LOOP_BYTES else await asyncio.to_thread(work)
 
 
-def _is_utf8(encoding: str) -> bool:
-    try:
-        return codecs.lookup(encoding).name == "utf-8"
-    except (LookupError, TypeError, ValueError):
-        return False
-
-
 def _decoded(path: str, data: bytes) -> str:
     try:
         return data.decode()
@@ -236,48 +211,6 @@ def _decoded(path: str, data: bytes) -> str:
 
 
 # -- streams
-
-
-def is_stream(content: object) -> bool:
-    """Tell whether content is an async iterator or a file object."""
-    return hasattr(content, "__aiter__") or hasattr(content, "read")
-
-
-def chunks_of(path: str, content: Any) -> AsyncIterator[bytes]:  # noqa: ANN401 - a stream
-    """Iterate over the bytes of a stream.
-
-    Raises:
-        InvalidInputError: It gives something else than bytes (``INVALID_CONTENT``).
-    """
-    if hasattr(content, "__aiter__"):
-        return _checked_chunks(path, content)
-    return _file_chunks(path, content)
-
-
-async def _checked_chunks(path: str, source: Any) -> AsyncIterator[bytes]:  # noqa: ANN401
-    async for chunk in source:
-        yield _as_bytes(path, chunk)
-
-
-async def _file_chunks(path: str, source: Any) -> AsyncIterator[bytes]:  # noqa: ANN401
-    while True:
-        chunk = _as_bytes(path, await asyncio.to_thread(source.read, _CHUNK))
-        if not chunk:
-            return
-        yield chunk
-
-
-def _as_bytes(path: str, chunk: object) -> bytes:
-    if isinstance(chunk, bytes | bytearray | memoryview):
-        return bytes(chunk)
-    if inspect.iscoroutine(chunk):
-        chunk.close()
-    raise InvalidInputError(
-        f"The stream for {path} gave {type(chunk).__name__} instead of bytes; open the file in binary mode.",
-        code=ErrorCode.INVALID_CONTENT,
-        details={"path": path},
-        hint="Of an asynchronous file pass an async iterator of its chunks.",
-    )
 
 
 async def _stream(

@@ -8,10 +8,11 @@ from contextlib import aclosing
 
 from crux_workspace.engine.changeset import NewContent
 from crux_workspace.engine.codec import Attributes, Part
-from crux_workspace.engine.content import Prepared, off_loop, put_asset, utf8
+from crux_workspace.engine.content import Prepared, off_loop, put_asset
 from crux_workspace.engine.measuring import Running, check_file_size, preview_of, remember
 from crux_workspace.engine.parts import kept_parts, running_of, stream_parts
 from crux_workspace.engine.ports import EnginePorts
+from crux_workspace.model.streams import utf8
 
 __all__ = ["extended"]
 

@@ -7,13 +7,12 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from crux_workspace.errors import StateError, WatchGapError
-from crux_workspace.events.stream import Stream
 from crux_workspace.model.events import WatchError, WorkspaceChangeEvent
 
-__all__ = ["Callbacks", "EventCallback", "awaited"]
+__all__ = ["Callbacks", "Deliverable", "EventCallback", "awaited"]
 
 EventCallback = Callable[[WorkspaceChangeEvent], object]
 """Called with each event; what it returns is awaited if it can be."""
@@ -26,6 +25,24 @@ class _Subscription:
     callback: EventCallback
     failures: int = 0
     active: bool = True
+
+
+class Deliverable(Protocol):
+    """What callbacks are served from: a place in the log that moves forward."""
+
+    stopped: bool
+
+    async def next(self) -> WorkspaceChangeEvent | None:
+        """Wait for the next event; None when stopped."""
+        ...
+
+    def settle(self) -> None:
+        """The consumer is done with what it was given."""
+        ...
+
+    def give_back(self) -> None:
+        """Deliver again what was given and not settled."""
+        ...
 
 
 class Callbacks:
@@ -50,7 +67,7 @@ class Callbacks:
 
         return unsubscribe
 
-    async def serve(self, opened: Callable[[], Awaitable[Stream | None]]) -> None:
+    async def serve(self, opened: Callable[[], Awaitable[Deliverable | None]]) -> None:
         """Deliver until the stream is stopped or nobody is left."""
         try:
             stream = await opened()
@@ -60,7 +77,7 @@ class Callbacks:
             if not await self._report(WatchError(error, 1, 0)):
                 _log.warning("a watch ended: %s", type(error).__name__)
 
-    async def _one(self, stream: Stream) -> bool:
+    async def _one(self, stream: Deliverable) -> bool:
         try:
             event = await stream.next()
         except WatchGapError:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.addresses import is_loopback
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
 
-__all__ = ["http_app", "is_loopback", "serve_http", "serve_stdio"]
+__all__ = ["http_app", "serve_http", "serve_stdio"]
 
 _MIN_TOKEN = 16
 
@@ -22,16 +22,6 @@ async def serve_stdio(server: Server[Any]) -> None:
 
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address is reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def http_app(server: Server[Any], *, host: str = "127.0.0.1", token: str | None = None) -> Any:  # noqa: ANN401 - an ASGI app

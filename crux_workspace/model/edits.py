@@ -13,7 +13,7 @@ from itertools import islice
 from crux_workspace.errors import EditError, ErrorCode, InvalidInputError
 from crux_workspace.model.nearness import likely_cause, nearest_lines
 
-__all__ = ["MAX_LISTED_LINES", "Edit", "apply_edits", "check_edits"]
+__all__ = ["MAX_LISTED_LINES", "Edit", "apply_edits", "check_edits", "edits_of"]
 
 MAX_LISTED_LINES = 20
 _PLAIN_SEARCH_CHARACTERS = 50_000_000
@@ -56,6 +56,30 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     for number, edit in enumerate(edits, 1):
         text = _apply(text, edit, number, len(edits))
     return text
+
+
+def edits_of(
+    find: str | None,
+    replace: str | None,
+    occurrence: int | None,
+    replace_all: bool,
+    edits: Sequence[Edit] | None,
+) -> Sequence[Edit]:
+    """Return the edits that a caller gave, either one or several.
+
+    Raises:
+        InvalidInputError: It is neither, or both (``INVALID_ARGUMENT``).
+    """
+    if edits is not None:
+        if find is not None or replace is not None or occurrence is not None or replace_all:
+            raise InvalidInputError("Give either find and replace, or edits, not both.")
+        given: Sequence[object] = edits
+        if not all(isinstance(item, Edit) for item in given):
+            raise InvalidInputError("edits must be a sequence of Edit.")
+        return list(edits)
+    if find is None or replace is None:
+        raise InvalidInputError("Give find and replace, or edits.")
+    return [Edit(find, replace, occurrence, replace_all)]
 
 
 def check_edits(edits: Sequence[Edit]) -> None:

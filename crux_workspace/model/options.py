@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["refused_option", "whole_number"]
+__all__ = ["needed_number", "refused_option", "whole_number"]
 
 
 def refused_option(name: str, wanted: str, value: object) -> InvalidInputError:
@@ -22,3 +22,8 @@ def whole_number(name: str, value: object, *, least: int = 0) -> None:
         f"{name} must be a whole number of at least {least}, got {value!r}.",
         details={"option": name},
     )
+
+
+def needed_number(name: str, value: object, *, least: int = 1) -> None:
+    """Refuse an option that is no whole number of at least `least`; None does not pass."""
+    whole_number(name, least - 1 if value is None else value, least=least)

@@ -38,6 +38,7 @@ from crux_workspace.events.log import (
     sequence_of_key,
 )
 from crux_workspace.model.changes import Change
+from crux_workspace.model.moments import Moment
 from crux_workspace.model.paths import ancestors, is_at_or_below
 from crux_workspace.model.versions import CommitEntry
 from crux_workspace.operations.purging import REDACTED
@@ -47,16 +48,13 @@ from crux_workspace.storage.layout import META_KEY, log_key, number
 from crux_workspace.storage.records import Put, Reader
 
 __all__ = [
-    "Moment",
     "Resolved",
-    "check_moment",
     "log",
     "reads_of",
     "resolve_moment",
     "undo_commit",
 ]
 
-Moment = int | datetime
 _PAGE = 64
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -186,21 +184,6 @@ async def resolve_moment(space: Space, moment: Moment) -> Resolved:
     at = log_head(commit).at
     assert meta is not None
     return Resolved(sequence, commit.at if at is None else at, meta.incarnation)
-
-
-def check_moment(moment: object) -> Moment:
-    """Refuse what is no moment (``INVALID_ARGUMENT``)."""
-    if isinstance(moment, datetime):
-        if moment.utcoffset() is None:
-            raise InvalidInputError(
-                "A datetime needs a time zone, e.g. datetime.now(timezone.utc)."
-            )
-        return moment
-    if isinstance(moment, int) and not isinstance(moment, bool) and moment >= 0:
-        return moment
-    raise InvalidInputError(
-        f"A moment is a commit's sequence or an aware datetime, got {type(moment).__name__}."
-    )
 
 
 # -- undo_commit

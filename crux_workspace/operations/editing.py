@@ -14,20 +14,21 @@ from crux_workspace.engine.content import (
     off_loop,
     prepare_text,
     text_of,
-    utf8,
 )
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.extending import extended
 from crux_workspace.engine.measuring import check_file_size
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import ErrorCode, InvalidInputError
+from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.edits import Edit, apply_edits, check_edits
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.mime import guess
+from crux_workspace.model.streams import utf8
 from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.reading import binary_refused
 from crux_workspace.operations.space import Options, Space, check_if_version, expected_entry
-from crux_workspace.operations.writing import check_attributes, new_version, put_content
+from crux_workspace.operations.writing import new_version, put_content
 
 __all__ = ["append", "edit"]
 

@@ -18,6 +18,7 @@ from crux_workspace.engine.reads import TreeReads
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import InvalidInputError, PathNotFoundError, VersionNotFoundError
 from crux_workspace.model.artifacts import Artifact
+from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.files import Status, WorkspaceFile
 from crux_workspace.model.globs import compile_glob, has_glob
 from crux_workspace.model.paths import is_at_or_below, normalise
@@ -28,7 +29,6 @@ from crux_workspace.operations.reading import (
     whole_number,
 )
 from crux_workspace.operations.space import Options, Space, expected_entry
-from crux_workspace.operations.writing import check_attributes
 from crux_workspace.storage.records import Reader
 
 __all__ = ["artifacts", "finalize", "resolve", "withdraw"]

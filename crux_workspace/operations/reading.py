@@ -43,6 +43,7 @@ __all__ = [
     "binary_refused",
     "exists",
     "find_version",
+    "inline_file",
     "is_dir",
     "open_version",
     "read",
@@ -263,6 +264,18 @@ async def read_bytes(space: Space, reads: TreeReads, path: str, *, version: int 
         return await sourced.read_bytes(tree, path, version)
     found = await open_version(space, reads, path, version)
     return await stored(space.ports, path, found.of, found.body)
+
+
+async def inline_file(
+    space: Space, reads: TreeReads, path: str
+) -> tuple[WorkspaceFile, bytes] | None:
+    """Return a live file with its bytes when they are in its record. Cost: 1 read."""
+    if sourced.source_at(space, reads, path) is not None:
+        return None
+    entry = await reads.find(path, bodies=True)
+    if entry is None or not entry.head.is_inline:
+        return None
+    return space.file(entry), await stored(space.ports, path, entry.head, entry.body)
 
 
 async def read_json(space: Space, reads: TreeReads, path: str, *, version: int | None) -> Any:  # noqa: ANN401 - a JSON value

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crux_workspace.engine.content import chunks_of, is_stream, utf8
 from crux_workspace.errors import ErrorCode, InvalidInputError
 from crux_workspace.model.contents import Content, JsonContent, TextContent
 from crux_workspace.model.edits import Edit, apply_edits
 from crux_workspace.model.files import Status, WorkspaceFile
 from crux_workspace.model.jsontext import plain_json
 from crux_workspace.model.sources import MountWriteOptions, SourceOperation
+from crux_workspace.model.streams import chunks_of, is_stream, utf8
 from crux_workspace.mounts.source_tree import MAX_WHOLE_BYTES, SourceTree
 from crux_workspace.operations.sourced import text_of_content, whole
 from crux_workspace.operations.space import needs_recursive

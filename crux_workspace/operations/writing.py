@@ -15,9 +15,9 @@ from crux_workspace.engine.content import content_value, discard, prepare
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import ConflictError, InvalidInputError
+from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.files import ContentKind, Status, WorkspaceFile
-from crux_workspace.model.jsontext import check_json, plain_json
-from crux_workspace.model.labels import check_label
+from crux_workspace.model.jsontext import plain_json
 from crux_workspace.model.mime import guess
 from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.reading import whole_number
@@ -34,7 +34,6 @@ from crux_workspace.operations.space import (
 )
 
 __all__ = [
-    "check_attributes",
     "deletable",
     "delete",
     "new_version",
@@ -48,33 +47,6 @@ _KINDS: dict[str, ContentKind] = {"t": "text", "j": "json", "b": "binary"}
 
 
 # -- options
-
-
-def check_attributes(
-    *,
-    mime_type: object = None,
-    metadata: object = None,
-    status: object = None,
-    kind: object = None,
-) -> None:
-    """Refuse attributes that could not be stored, or that would mean nothing."""
-    if mime_type is metadata is status is kind is None:
-        return
-    for name, value in (("mime_type", mime_type), ("kind", kind)):
-        if value is not None:
-            check_label(name, value)
-    if status not in (None, "draft", "final"):
-        raise InvalidInputError(
-            f"status must be 'draft', 'final' or None, got {status!r}.",
-            details={"option": "status"},
-        )
-    if metadata is not None:
-        if not isinstance(metadata, dict):
-            raise InvalidInputError(
-                "metadata must be a dictionary of JSON values or None.",
-                details={"option": "metadata"},
-            )
-        check_json(metadata)
 
 
 def refuse_unpinning(path: str, entry: Entry | None, status: object) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from crux_workspace.telemetry.metrics import WorkspaceMetrics
 from crux_workspace.telemetry.path_hash import PathHash, path_hash
-from crux_workspace.telemetry.provenance import active_provenance
+from crux_workspace.telemetry.provenance import active_provenance, trace_headers
 from crux_workspace.telemetry.recorder import OperationRecorder
 from crux_workspace.telemetry.settings import Telemetry
 from crux_workspace.telemetry.spans import OperationSpan
@@ -25,4 +25,5 @@ __all__ = [
     "WorkspaceMetrics",
     "active_provenance",
     "path_hash",
+    "trace_headers",
 ]

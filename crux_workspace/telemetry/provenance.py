@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
-__all__ = ["CALLER", "RUN_ID", "active_provenance", "calling_span"]
+__all__ = ["active_provenance", "calling_span", "trace_headers"]
 
 RUN_ID = "crux.run_id"
 
@@ -54,6 +54,21 @@ def active_provenance() -> tuple[str, str] | None:
     except Exception as error:
         note_failure("provenance", error)
         return None
+
+
+def trace_headers() -> dict[str, str]:
+    """Return the headers that join a request to the caller's trace; none where it is in no span. Never raises."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None or trace.get_current_span() is trace.INVALID_SPAN:
+        return {}
+    headers: dict[str, str] = {}
+    try:
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        TraceContextTextMapPropagator().inject(headers)
+    except Exception as error:
+        note_failure("trace headers", error)
+    return headers
 
 
 def _run_id(span: Span) -> str | None:

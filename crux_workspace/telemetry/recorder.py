@@ -100,6 +100,10 @@ class OperationRecorder:
         """Return the keyed hash of a normalised path; None when nobody listens to spans or the key cannot be had."""
         return None if self._tracers.find() is None else await self._hasher.hash(path)
 
+    async def label(self, path: str) -> PathHash | None:
+        """Return the keyed hash of a normalised path, whoever listens; None when the key cannot be had."""
+        return await self._hasher.hash(path)
+
     def version_marker(
         self,
         path_hash: PathHash | None,

@@ -34,7 +34,8 @@ def test_rooms_import_only_from_the_floors_below() -> None:
 
 
 def test_an_import_that_goes_upwards_is_found(tmp_path: Path) -> None:
-    rooms = ("cli", "integrations", "mcp", "api", "index", "operations", "tools", "engine", "mounts", "telemetry", "events")  # fmt: skip
+    rooms = ("cli", "integrations", "mcp", "server", "api", "http", "index", "operations", "tools", "engine", "mounts",
+             "telemetry", "events")  # fmt: skip
     agent = (
         "demo",
         "frameworks",

@@ -40,6 +40,8 @@ HEAVY = (
         "pydantic_ai",
         "agents",
         "deepagents",
+        "starlette",
+        "uvicorn",
     ),
 )
 SCRIPT = f"""
@@ -164,6 +166,18 @@ def test_the_agent_room_brings_no_framework_grammar_or_server() -> None:
         f"print([name for name in {names!r} if name in sys.modules])\n"
     )
     assert run(script).strip() == "[]"
+
+
+def test_without_its_packages_the_server_names_the_extra() -> None:
+    for name in ("starlette", "uvicorn", "httptools"):
+        script = (
+            f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.modules[{name!r}] = None\n"
+            "try:\n    import crux_workspace.server\n"
+            "except Exception as error:\n    print(error.code, error.hint)\n"
+        )
+        assert "CAPABILITY_MISSING Install the extra: pip install 'crux-workspace[server]'." in run(
+            script
+        )
 
 
 def test_without_the_grammar_a_command_is_refused_and_the_extra_is_named() -> None:

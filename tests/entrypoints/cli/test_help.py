@@ -15,7 +15,7 @@ SNAPSHOT = Path(__file__).with_name("commands.txt")
 ROOT = Path(__file__).parents[3]
 ISSUE = """
     init ls cat write edit append rm mv cp grep history diff undo redo finalize withdraw artifacts usage log at undo-commit
-    namespaces gc migrate import export tx watch cursor mcp
+    namespaces gc migrate import export tx watch cursor mcp serve token
 """.split()  # noqa: SIM905 - as the issue lists them
 
 

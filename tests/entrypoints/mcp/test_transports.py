@@ -22,7 +22,8 @@ from mcp.server.subscriptions import ResourceUpdated
 from crux_workspace import open_workspace
 from crux_workspace.cli.main import main
 from crux_workspace.errors import InvalidInputError
-from crux_workspace.mcp.serving import http_app, is_loopback
+from crux_workspace.mcp.serving import http_app
+from crux_workspace.model.addresses import is_loopback
 from tests.support.postgres import PostgresServer, empty
 
 ROOT = Path(__file__).parents[3]

@@ -1,0 +1,194 @@
+"""The methods of versions, commits and upkeep."""
+
+from __future__ import annotations
+
+import builtins
+
+from crux_workspace.errors import InvalidInputError
+from crux_workspace.http import decoding
+from crux_workspace.http.connection import Answer, Request, whole
+from crux_workspace.http.reading import MOST_ENTRIES
+from crux_workspace.http.sending import IfVersion, PathLike, any_path, expected_field, file_path
+from crux_workspace.http.writing import HttpWrites
+from crux_workspace.model.diffs import FileDiff
+from crux_workspace.model.files import GcReport, NamespacePage, Usage, WorkspaceFile
+from crux_workspace.model.options import whole_number
+from crux_workspace.model.paths import check_namespace
+from crux_workspace.model.versions import CommitEntry, VersionEntry
+
+__all__ = ["HttpVersions"]
+
+_MOST_COMMITS = 1_000
+_MOST_NAMES = 1_000
+_ANY_SIZE = 1 << 62
+_diff = decoding.of(FileDiff)
+_entries = decoding.several(VersionEntry)
+_commit = decoding.of(CommitEntry)
+_commits = decoding.several(CommitEntry)
+_usage = decoding.of(Usage)
+_names = decoding.of(NamespacePage)
+_report = decoding.of(GcReport)
+
+
+class HttpVersions(HttpWrites):
+    """History, undo and redo, the commit log, namespaces and collection over HTTP."""
+
+    async def history(
+        self,
+        path: PathLike,
+        *,
+        limit: int | None = None,
+        before: int | None = None,
+        namespace: str | None = None,
+    ) -> builtins.list[VersionEntry]:
+        """Return a file's versions, newest first, as `Workspace.history` does."""
+        self._caller.core.enter()
+        whole_number("limit", limit)
+        whole_number("before", before)
+        if before == 0:
+            return []
+        where = file_path(path)
+        found: builtins.list[VersionEntry] = []
+        while True:
+            most = MOST_ENTRIES if limit is None else min(limit - len(found), MOST_ENTRIES)
+            arguments = {"path": where, "limit": most, "before": before}
+            page = await self._caller.ask("history", arguments, namespace, _entries)
+            found += page
+            if len(page) < most or len(found) == limit or page[-1].version <= 1:
+                return found
+            before = page[-1].version
+
+    async def diff(
+        self,
+        path: PathLike,
+        *,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        context_lines: int = 3,
+        namespace: str | None = None,
+    ) -> FileDiff:
+        """Compare two versions of a text or JSON file, as `Workspace.diff` does."""
+        self._caller.core.enter()
+        arguments = {
+            "path": file_path(path),
+            "from_version": from_version,
+            "to_version": to_version,
+            "context_lines": context_lines,
+        }
+        return await self._caller.ask("diff", arguments, namespace, _diff)
+
+    async def undo(
+        self,
+        path: PathLike,
+        *,
+        to_version: int | None = None,
+        if_version: IfVersion = None,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> WorkspaceFile:
+        """Bring back the content the file had before its latest change, as `Workspace.undo` does."""
+        self._caller.core.enter()
+        arguments = {
+            "path": file_path(path),
+            "to_version": to_version,
+            "if_version": expected_field(if_version, idempotency_key),
+        }
+        return await self._change("undo", arguments, namespace, idempotency_key, decoding.file)
+
+    async def redo(
+        self,
+        path: PathLike,
+        *,
+        if_version: IfVersion = None,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> WorkspaceFile:
+        """Take back an undo, as `Workspace.redo` does."""
+        self._caller.core.enter()
+        arguments = {
+            "path": file_path(path),
+            "if_version": expected_field(if_version, idempotency_key),
+        }
+        return await self._change("redo", arguments, namespace, idempotency_key, decoding.file)
+
+    async def resolve(self, uri: str, *, namespace: str | None = None) -> bytes:
+        """Open the bytes behind an artifact's URI, as `Workspace.resolve` does."""
+        query = await self._caller.query(namespace, {"uri": uri})
+        request = Request("GET", "/v1/resolve", query, self._caller.headers())
+
+        async def take(answer: Answer) -> bytes:
+            return await whole(answer.body, _ANY_SIZE)
+
+        data: bytes = await self._caller.core.connection.send(request, take)
+        return data
+
+    async def log(
+        self,
+        *,
+        path: PathLike | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        namespace: str | None = None,
+    ) -> builtins.list[CommitEntry]:
+        """Return the commits of a namespace, newest first, as `Workspace.log` does."""
+        self._caller.core.enter()
+        whole_number("limit", limit)
+        where = None if path is None else any_path(path)
+        found: builtins.list[CommitEntry] = []
+        while True:
+            most = min(limit - len(found), _MOST_COMMITS)
+            arguments = {"path": where, "limit": most, "cursor": cursor}
+            page = await self._caller.ask("log", arguments, namespace, _commits)
+            found += page
+            if len(page) < most or len(found) >= limit:
+                return found
+            cursor = page[-1].cursor
+
+    async def undo_commit(
+        self,
+        commit: str | CommitEntry,
+        *,
+        idempotency_key: str | None = None,
+        namespace: str | None = None,
+    ) -> CommitEntry:
+        """Reverse all changes of a commit with one new commit, as `Workspace.undo_commit` does."""
+        self._caller.core.enter()
+        wanted: object = commit.commit if isinstance(commit, CommitEntry) else commit
+        if not isinstance(wanted, str):
+            raise InvalidInputError("commit must be a commit's string or a CommitEntry.")
+        arguments = {"commit": wanted}
+        return await self._change("undo_commit", arguments, namespace, idempotency_key, _commit)
+
+    async def usage(self, *, namespace: str | None = None) -> Usage:
+        """Return what a namespace holds, as `Workspace.usage` does."""
+        return await self._caller.ask("usage", {}, namespace, _usage)
+
+    async def namespaces(
+        self, prefix: str = "", *, limit: int = 100, cursor: str | None = None
+    ) -> NamespacePage:
+        """List the namespaces of the workspace, as `Workspace.namespaces` does; those that the token may use."""
+        self._caller.core.enter()
+        is_blank = str(prefix).strip() == ""
+        check_namespace(f"{prefix}-" if is_blank else prefix)  # a start may hold what a name may
+        whole_number("limit", limit, least=1)
+        names: builtins.list[str] = []
+        while True:
+            most = min(limit - len(names), _MOST_NAMES)
+            arguments = {"prefix": prefix, "limit": most, "cursor": cursor}
+            page = await self._caller.ask_unbound("namespaces", arguments, _names)
+            names += page.names
+            cursor = page.cursor
+            if cursor is None or not page.names or len(names) >= limit:
+                return NamespacePage(names, cursor)
+
+    async def drop_namespace(self, name: str) -> None:
+        """Remove a namespace whole and at once, as `Workspace.drop_namespace` does.
+
+        A lost answer is not asked for again, for the namespace may be in use anew (``STORE_TIMEOUT``, ``STORE_UNAVAILABLE``).
+        """
+        self._caller.core.enter()
+        await self._caller.change_unbound("drop_namespace", {"name": check_namespace(name)})
+
+    async def gc(self, dry_run: bool = True, *, namespace: str | None = None) -> GcReport:
+        """Collect what nothing needs any more, as `Workspace.gc` does."""
+        return await self._change("gc", {"dry_run": dry_run}, namespace, None, _report)

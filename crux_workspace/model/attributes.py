@@ -1,0 +1,36 @@
+"""What may be said of a file besides its content."""
+
+from __future__ import annotations
+
+from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.jsontext import check_json
+from crux_workspace.model.labels import check_label
+
+__all__ = ["check_attributes"]
+
+
+def check_attributes(
+    *,
+    mime_type: object = None,
+    metadata: object = None,
+    status: object = None,
+    kind: object = None,
+) -> None:
+    """Refuse attributes that could not be stored, or that would mean nothing."""
+    if mime_type is metadata is status is kind is None:
+        return
+    for name, value in (("mime_type", mime_type), ("kind", kind)):
+        if value is not None:
+            check_label(name, value)
+    if status not in (None, "draft", "final"):
+        raise InvalidInputError(
+            f"status must be 'draft', 'final' or None, got {status!r}.",
+            details={"option": "status"},
+        )
+    if metadata is not None:
+        if not isinstance(metadata, dict):
+            raise InvalidInputError(
+                "metadata must be a dictionary of JSON values or None.",
+                details={"option": "metadata"},
+            )
+        check_json(metadata)

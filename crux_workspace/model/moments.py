@@ -1,0 +1,28 @@
+"""Moments of a namespace's log."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeAlias
+
+from crux_workspace.errors import InvalidInputError
+
+__all__ = ["Moment", "check_moment"]
+
+Moment: TypeAlias = int | datetime
+"""The sequence of a commit, or a time: the last commit at or before it."""
+
+
+def check_moment(moment: object) -> Moment:
+    """Refuse what is no moment (``INVALID_ARGUMENT``)."""
+    if isinstance(moment, datetime):
+        if moment.utcoffset() is None:
+            raise InvalidInputError(
+                "A datetime needs a time zone, e.g. datetime.now(timezone.utc)."
+            )
+        return moment
+    if isinstance(moment, int) and not isinstance(moment, bool) and moment >= 0:
+        return moment
+    raise InvalidInputError(
+        f"A moment is a commit's sequence or an aware datetime, got {type(moment).__name__}."
+    )

@@ -1,0 +1,220 @@
+"""One request on its way to the workspace: who calls, on which namespace, with what, and what it expects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from starlette.requests import Request
+
+from crux_workspace.errors import ErrorCode
+from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.server.principals import Principal
+from crux_workspace.server.problems import Refusal
+from crux_workspace.server.shapes import CommonQuery, NoQuery, PastQuery
+from crux_workspace.server.wire import decode_body, etag_of, moment_of, parse_query
+
+if TYPE_CHECKING:
+    from crux_workspace.api.facade import Workspace
+    from crux_workspace.api.transaction import Transaction
+    from crux_workspace.api.view import WorkspaceView
+    from crux_workspace.server.routes import Route
+    from crux_workspace.server.service import Service
+
+__all__ = ["ACTOR", "IDEMPOTENCY_KEY", "TRANSACTION", "Call"]
+
+ACTOR = "workspace-actor"
+IDEMPOTENCY_KEY = "idempotency-key"
+TRANSACTION = "workspace-transaction"
+_JSON_TYPES = ("application/json",)
+
+
+class Call:
+    """A request that was let in."""
+
+    __slots__ = ("_workspace", "body", "held", "principal", "query", "request", "route", "service")
+
+    def __init__(
+        self, service: Service, route: Route, request: Request, principal: Principal
+    ) -> None:
+        self.service = service
+        self.route = route
+        self.request = request
+        self.principal = principal
+        self.query: Any = NoQuery()
+        self.body: Any = None
+        self.held = 0
+        """Bytes of its body that are counted as kept in memory."""
+        self._workspace: Workspace | None = None
+
+    async def read(self) -> None:
+        """Take in the query and the JSON body.
+
+        Raises:
+            Refusal: They are not what the route takes.
+        """
+        self.query = parse_query(self.request.scope["query_string"], self.route.query)
+        if self.route.body is not None:
+            self.body = decode_body(await self.json_body(), self.route.body)
+
+    # -- the workspace it is about
+
+    @property
+    def namespace(self) -> str:
+        """The namespace it works on."""
+        given = self.query.namespace if isinstance(self.query, CommonQuery) else None
+        return self.principal.namespace(given)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace as its sender may see it, bound to the namespace."""
+        if self._workspace is None:
+            claimed = self._label(ACTOR)
+            self._workspace = self.principal.view(self.namespace, claimed)
+        return self._workspace
+
+    @property
+    def transaction(self) -> str | None:
+        """The open transaction that it belongs to."""
+        return self.request.headers.get(TRANSACTION)
+
+    @property
+    def tree(self) -> Workspace | WorkspaceView:
+        """What it reads: the workspace, or the tree as it was."""
+        moment = self.query.at if isinstance(self.query, PastQuery) else None
+        workspace = self.workspace
+        return workspace if moment is None else workspace.at(moment_of(moment))
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The key that makes a repeated request take effect once."""
+        return self.principal.key(self._label(IDEMPOTENCY_KEY))
+
+    def _label(self, name: str) -> str | None:
+        """Return a header that may say any text: percent-encoded UTF-8."""
+        given = self.request.headers.get(name)
+        return None if given is None else unquote(given)
+
+    # -- what it expects
+
+    @property
+    def expects(self) -> bool:
+        """Whether headers of a change name the file that it is about."""
+        headers = self.request.headers
+        return "if-match" in headers or "if-none-match" in headers
+
+    async def expected(
+        self, reader: Workspace | Transaction, path: str
+    ) -> int | WorkspaceFile | None:
+        """Return what ``If-Match`` or ``If-None-Match`` of a change demand, as ``if_version``.
+
+        Raises:
+            Refusal: The file is none of those that they name (412).
+        """
+        headers = self.request.headers
+        wanted, unwanted = headers.get("if-match"), headers.get("if-none-match")
+        if wanted is not None and unwanted is not None:
+            raise Refusal(400, "A change takes If-Match or If-None-Match, not both.")
+        if unwanted is not None:
+            if unwanted.strip() != "*":
+                raise Refusal(400, "If-None-Match of a change can only be *.")
+            return 0
+        if wanted is None:
+            return None
+        file = await reader.stat(path)
+        if file is None or (wanted.strip() != "*" and etag_of(file) not in tags_in(wanted)):
+            raise failed_precondition(path, file)
+        return file
+
+    # -- its body
+
+    async def json_body(self) -> bytes:
+        """Return a JSON body whole.
+
+        Raises:
+            Refusal: It is of another type, too large or too slow.
+        """
+        limit = self.service.limits.max_json_bytes
+        kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in _JSON_TYPES:
+            raise Refusal(
+                415,
+                "The body must be application/json.",
+                hint="Send the header Content-Type: application/json.",
+            )
+        return await self.whole_body(limit)
+
+    async def whole_body(self, limit: int, *, encodings: tuple[str, ...] = ()) -> bytes:
+        """Return a body that fits into memory; `encodings` are let through as they are."""
+        parts = []
+        async for chunk in self.body_chunks(limit, encodings=encodings):
+            self.service.hold(len(chunk))
+            self.held += len(chunk)
+            parts.append(chunk)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def body_chunks(
+        self, limit: int, *, encodings: tuple[str, ...] = ()
+    ) -> AsyncIterator[bytes]:
+        """Iterate over the body as it arrives.
+
+        Raises:
+            Refusal: It is encoded, too large (413) or too slow (408).
+        """
+        headers = self.request.headers
+        if headers.get("content-encoding", "identity").lower() not in ("identity", *encodings):
+            raise Refusal(415, "A body cannot be compressed; send it as it is.")
+        declared = headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > limit:
+            raise too_large(limit)
+        taken = 0
+        limits = self.service.limits
+        began = monotonic()
+        chunks = aiter(self.request.stream())
+        while True:
+            try:
+                async with asyncio.timeout(limits.idle_seconds):
+                    chunk = await anext(chunks)
+                    if taken < limits.slowest_taken(monotonic() - began):
+                        raise TimeoutError
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise Refusal(
+                    408, "The body came in too slowly.", retryable=True, close=True
+                ) from None
+            taken += len(chunk)
+            if taken > limit:
+                raise too_large(limit)
+            if chunk:
+                yield chunk
+
+
+def tags_in(header: str) -> list[str]:
+    """Return the strong ETags that a header lists; our tags hold no comma."""
+    return [tag.strip() for tag in header.split(",")]
+
+
+def failed_precondition(path: str, file: WorkspaceFile | None) -> Refusal:
+    """Make the error of a file that is not the one that a header names."""
+    return Refusal(
+        412,
+        f"{path} is not at the version that If-Match names; read it again and decide again.",
+        code=ErrorCode.VERSION_CONFLICT,
+        details={"path": path, "current_version": None if file is None else file.version},
+        retryable=True,
+    )
+
+
+def too_large(limit: int) -> Refusal:
+    """Make the error of a body above its limit."""
+    return Refusal(
+        413,
+        f"The body has more than {limit} bytes.",
+        code=ErrorCode.FILE_TOO_LARGE,
+        details={"limit": limit},
+        close=True,
+    )

@@ -1,0 +1,262 @@
+"""Clients that send too much, too slowly or not at all cannot hold the service up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from crux_workspace import Workspace
+from crux_workspace.errors import InvalidInputError
+from crux_workspace.server import ServiceLimits
+from tests.server.conftest import SECRET
+from tests.support.services import serving, token_of
+
+AUTH = f"authorization: Bearer {SECRET}\r\n".encode()
+PUT = b"PUT /v1/file?path=/workspace/a.bin HTTP/1.1\r\nhost: x\r\n" + AUTH
+
+
+@asynccontextmanager
+async def limited(ws: Workspace, **limits: Any) -> AsyncIterator[httpx.AsyncClient]:
+    token = token_of(SECRET, access="readwrite", all_namespaces=True)
+    async with (
+        serving(ws, tokens=[token], limits=ServiceLimits(**limits)) as url,
+        httpx.AsyncClient(
+            base_url=url, headers={"authorization": f"Bearer {SECRET}"}, timeout=10
+        ) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def connected(
+    client: httpx.AsyncClient,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    parts = urlsplit(str(client.base_url))
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def everything(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await asyncio.wait_for(reader.read(-1), 5)
+    except ConnectionResetError:
+        return b""
+
+
+async def test_bodies_above_their_limit_are_refused(ws: Workspace) -> None:
+    async with limited(ws, max_body_bytes=1_000, max_json_bytes=500) as client:
+        at = {"path": "/workspace/a.bin"}
+        assert (await client.put("/v1/file", params=at, content=b"x" * 1_000)).status_code == 201
+        told = await client.put("/v1/file", params=at, content=b"x" * 1_001)
+        assert (told.status_code, told.json()["code"]) == (413, "FILE_TOO_LARGE")
+
+        async def unannounced() -> AsyncIterator[bytes]:
+            for _ in range(100):
+                yield b"x" * 100
+
+        told = await client.put("/v1/file", params=at, content=unannounced())
+        assert (told.status_code, told.json()["code"]) == (413, "FILE_TOO_LARGE")
+        told = await client.put("/v1/file", params=at | {"kind": "json"}, content=b"1" * 501)
+        assert told.status_code == 413
+        told = await client.post("/v1/write", json=at | {"content": "x" * 500})
+        assert told.status_code == 413
+        assert len(await ws.history("/workspace/a.bin")) == 1
+
+
+async def test_large_bodies_share_what_memory_they_may_take(ws: Workspace) -> None:
+    head = b"POST /v1/write HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" + AUTH
+    async with limited(ws, max_held_bytes=100_000) as client:
+        async with connected(client) as (_, writer):
+            writer.write(head + b"content-length: 90000\r\n\r\n" + b" " * 80_000)
+            await asyncio.sleep(0.2)
+            body = {"path": "/workspace/a", "content": "x" * 30_000}
+            answer = await client.post("/v1/write", json=body)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        await asyncio.sleep(0.2)
+        assert (await client.post("/v1/write", json=body)).status_code == 200
+        kind = {"content-type": "application/json"}
+        for _ in range(5):  # what was refused holds nothing
+            answer = await client.post("/v1/write", content=b"[" * 60_000, headers=kind)
+            assert answer.status_code == 400
+        assert (await client.post("/v1/write", json=body)).status_code == 200
+
+
+async def test_a_body_that_lies_about_its_end_costs_nothing(ws: Workspace) -> None:
+    async with limited(ws, max_body_bytes=10_000) as client:
+        async with connected(client) as (reader, writer):
+            writer.write(PUT + b"content-length: 99999999999\r\n\r\nxxx")
+            answer = await everything(reader)
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"connection: close" in answer
+
+
+async def test_queries_headers_and_operations_are_bounded(ws: Workspace) -> None:
+    async with limited(ws, max_query_bytes=300, max_header_bytes=2_000, max_operations=2) as client:
+        assert (await client.get("/v1/grep", params={"query": "x" * 400})).status_code == 414
+        answer = await client.get("/v1/list", headers={"x-long": "x" * 2_500})
+        assert answer.status_code == 431
+        write = {"verb": "write", "path": "/workspace/a", "content": "x"}
+        answer = await client.post("/v1/transaction", json={"operations": [write] * 3})
+        assert (answer.status_code, answer.json()["code"]) == (413, "COMMIT_TOO_LARGE")
+        async with connected(client) as (reader, writer):
+            writer.write(b"GET /v1/list HTTP/1.1\r\n")
+            for _ in range(100):
+                writer.write(b"x-more: " + b"y" * 100 + b"\r\n")
+                await asyncio.sleep(0)
+            assert (await everything(reader)).startswith(b"HTTP/1.1 431")
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /v1/li", b"GET /v1/list HTTP/1.1\r\nhost: x\r\n", b"\r\n\r\n"]
+)
+async def test_a_connection_without_a_request_is_let_go(ws: Workspace, sent: bytes) -> None:
+    async with limited(ws, idle_seconds=0.2) as client, connected(client) as (reader, writer):
+        writer.write(sent)
+        assert (await everything(reader)).startswith(b"HTTP/1.1 408")
+
+
+async def test_a_body_that_stops_is_let_go_and_nothing_is_written(ws: Workspace) -> None:
+    async with limited(ws, idle_seconds=0.2) as client:
+        for head in (
+            b"content-length: 100\r\n\r\nabc",
+            b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        ):
+            async with connected(client) as (reader, writer):
+                writer.write(PUT + head)
+                answer = await everything(reader)
+            assert answer.startswith(b"HTTP/1.1 408"), answer
+        assert await ws.stat("/workspace/a.bin") is None
+
+
+async def test_a_body_that_crawls_is_let_go(ws: Workspace) -> None:
+    async with limited(ws, idle_seconds=0.3, slowest_bytes_per_second=10_000) as client:
+        async with connected(client) as (reader, writer):
+            writer.write(PUT + b"content-length: 1000\r\n\r\n")
+
+            async def crawl() -> None:
+                while not writer.is_closing():
+                    writer.write(b"x")
+                    await asyncio.sleep(0.05)
+
+            crawling = asyncio.ensure_future(crawl())
+            answer = await everything(reader)
+            crawling.cancel()
+        assert answer[:12] in (b"HTTP/1.1 408", b""), answer  # who still sends may lose it
+
+
+async def test_an_upload_that_breaks_off_leaves_nothing(ws: Workspace) -> None:
+    async with limited(ws) as client:
+        async with connected(client) as (_, writer):
+            writer.write(PUT + b"content-length: 100000\r\n\r\n" + b"x" * 70_000)
+            await writer.drain()
+        async with connected(client) as (reader, writer):
+            writer.write(PUT + b"content-length: 100000\r\n\r\n" + b"x" * 70_000)
+            writer.write_eof()
+            await everything(reader)
+        await asyncio.sleep(0.1)
+        assert await ws.stat("/workspace/a.bin") is None
+        assert await ws.log() == []
+        assert (await client.get("/v1/list")).status_code == 200
+
+
+async def test_a_reader_that_stops_is_let_go(ws: Workspace) -> None:
+    await ws.write("/workspace/big.bin", b"\x00" * 30_000_000)
+    async with (
+        limited(ws, idle_seconds=0.3, max_requests=1) as client,
+        connected(client) as (reader, writer),
+    ):
+        writer.write(
+            b"GET /v1/file?path=/workspace/big.bin HTTP/1.1\r\nhost: x\r\n" + AUTH + b"\r\n"
+        )
+        await reader.read(1_000)
+        assert (await client.get("/v1/list")).status_code == 503
+        for _ in range(50):
+            await asyncio.sleep(0.1)
+            if (answer := await client.get("/v1/list")).status_code == 200:
+                break
+        assert answer.status_code == 200
+        assert len(await everything(reader)) < 30_000_000
+
+
+async def test_a_client_that_closes_its_half_gets_its_answer(ws: Workspace) -> None:
+    body = b'{"path": "/workspace/a.md", "content": "x"}'
+    head = b"POST /v1/write HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" + AUTH
+    async with limited(ws) as client, connected(client) as (reader, writer):
+        writer.write(head + f"content-length: {len(body)}\r\n\r\n".encode() + body)
+        writer.write_eof()
+        answer = await everything(reader)
+    assert answer.startswith(b"HTTP/1.1 200"), answer
+
+
+async def test_more_requests_than_it_works_on_come_again(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = asyncio.Event()
+    plain = Workspace.stat
+
+    async def slow(self: Workspace, *args: Any, **options: Any) -> Any:
+        await waiting.wait()
+        return await plain(self, *args, **options)
+
+    monkeypatch.setattr(Workspace, "stat", slow)
+    async with limited(ws, max_requests=2) as client:
+        at = {"path": "/workspace/a"}
+        held = [asyncio.ensure_future(client.get("/v1/stat", params=at)) for _ in range(2)]
+        await asyncio.sleep(0.2)
+        answer = await client.get("/v1/list")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert answer.json()["retryable"] is True
+        assert (await client.get("/healthz")).status_code == 200
+        waiting.set()
+        assert [one.status_code for one in await asyncio.gather(*held)] == [200, 200]
+        assert (await client.get("/v1/list")).status_code == 200
+
+
+async def test_a_request_that_takes_too_long_is_told_so(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow(*_: object, **__: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(Workspace, "stat", slow)
+    async with limited(ws, request_seconds=0.2) as client:
+        answer = await client.get("/v1/stat", params={"path": "/workspace/a"})
+        assert (answer.status_code, answer.json()["code"]) == (504, "STORE_TIMEOUT")
+        assert "Idempotency-Key" in answer.json()["hint"]
+
+
+async def test_streams_and_connections_are_counted(ws: Workspace) -> None:
+    async with limited(ws, max_streams=1, max_connections=3) as client:
+        async with client.stream("GET", "/v1/events") as stream:
+            assert stream.status_code == 200
+            answer = await client.get("/v1/events")
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+            async with connected(client), connected(client) as (second, _):
+                assert (await everything(second)).startswith(b"HTTP/1.1 503")
+        await asyncio.sleep(0.1)
+        async with client.stream("GET", "/v1/events") as stream:
+            assert stream.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_requests": 0},
+        {"idle_seconds": -1},
+        {"max_body_bytes": 1.5},
+        {"max_streams": True},
+        {"idle_seconds": "1"},
+    ],
+)
+def test_wrong_limits_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        ServiceLimits(**wrong)
