@@ -85,6 +85,7 @@ async def serve(
         service,
         http=partial(GuardedProtocol, limits=service.limits),  # type: ignore[arg-type]
         ws="none",
+        log_config=None,
         log_level="critical",
         access_log=False,
         lifespan="on",

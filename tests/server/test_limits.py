@@ -260,3 +260,21 @@ async def test_streams_and_connections_are_counted(ws: Workspace) -> None:
 def test_wrong_limits_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         ServiceLimits(**wrong)
+
+
+async def test_what_does_not_end_is_cut_off_when_the_service_stops(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = asyncio.Event()
+
+    async def endless(*_: object, **__: object) -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(Workspace, "stat", endless)
+    async with asyncio.timeout(10), limited(ws, shutdown_seconds=0.2) as client:
+        at = {"path": "/workspace/a"}
+        asking = asyncio.ensure_future(client.get("/v1/stat", params=at))
+        await begun.wait()
+    with pytest.raises(httpx.TransportError):
+        await asking
