@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
@@ -65,6 +66,8 @@ async def connect(address: Address, **settings: str) -> Connection:
         return await asyncpg.connect(
             address.dsn, timeout=address.options.connect_timeout_ms / 1000, **how
         )
+    except ssl.SSLError:  # a certificate that is not trusted is a `ValueError` too
+        raise
     except (ValueError, asyncpg.ClientConfigurationError):
         # Not chained: the driver repeats what it was given, and that may be half of a password.
         raise InvalidInputError(
