@@ -78,7 +78,7 @@ async def test_a_write_that_waits_while_its_twin_is_resent_lands_once(
     partition = "default\x01default\x01"
     async with await PostgresRecordStore.open(postgres_url) as other:
         async with other.database.holding(partition):
-            proxy.arm("cut client", holding=b"+once")
+            proxy.arm("cut client", after=2, holding=b"+once")  # the first one waits for no lock
             writing = asyncio.create_task(ws.append(A, "+once", idempotency_key="k"))
             await _waiting_for_locks(other, 2)
             assert not writing.done()

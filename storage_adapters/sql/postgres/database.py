@@ -16,7 +16,6 @@ from crux_workspace.storage.failures import closed_error, forked_error, wrong_lo
 from storage_adapters.sql.postgres.address import Address
 from storage_adapters.sql.postgres.failures import (
     LOST,
-    breaks,
     is_contended,
     is_lost,
     translated,
@@ -94,7 +93,9 @@ class Database:
         self.address = address
         self.texts = Texts(address.options.schema)
         options = address.options
-        self._timeout_s = options.statement_timeout_ms / 1000 + _GRACE_S
+        self.timeout_s = options.statement_timeout_ms / 1000 + _GRACE_S
+        """How long an answer is waited for."""
+        self.is_proxied = options.proxied
         settings = _settings(address) if options.proxied else {}
         self._begin = "; ".join(
             [_BEGIN, *(f"set local {name} = '{value}'" for name, value in settings.items())]
@@ -146,16 +147,16 @@ class Database:
 
     async def rows(self, connection: Connection, text: str, parameters: Sequence[Any]) -> Rows:
         """Run one statement by itself."""
-        if not self.address.options.proxied or connection.is_in_transaction():
-            return await connection.fetch(text, *parameters, timeout=self._timeout_s)
+        if not self.is_proxied or connection.is_in_transaction():
+            return await connection.fetch(text, *parameters, timeout=self.timeout_s)
         # One statement takes several messages; only inside a transaction do they all reach the same server.
-        await connection.execute(self._begin, timeout=self._timeout_s)
+        await connection.execute(self._begin, timeout=self.timeout_s)
         try:
-            found = await connection.fetch(text, *parameters, timeout=self._timeout_s)
+            found = await connection.fetch(text, *parameters, timeout=self.timeout_s)
         except asyncpg.PostgresError:
             await self.roll_back(connection)
             raise
-        await connection.execute("commit", timeout=self._timeout_s)
+        await connection.execute("commit", timeout=self.timeout_s)
         return found
 
     async def roll_back(self, connection: Connection) -> None:
@@ -163,7 +164,7 @@ class Database:
         if connection.is_closed() or not connection.is_in_transaction():
             return
         try:
-            await connection.execute("rollback", timeout=self._timeout_s)
+            await connection.execute("rollback", timeout=self.timeout_s)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
             connection.terminate()
 
@@ -192,14 +193,8 @@ class Database:
         raise AssertionError("unreachable")
 
     async def _read(self, query: Callable[[], Query[T]]) -> T:
-        connection = await self.pool.acquire()
-        try:
-            value = await self.run(connection, query())
-        except BaseException as error:
-            self.pool.release(connection, broken=breaks(error))
-            raise
-        self.pool.release(connection)
-        return value
+        async with self.pool.reading() as connection:
+            return await self.run(connection, query())
 
     async def run(self, connection: Connection, query: Query[T]) -> T:
         """Run a read on a connection, statement by statement."""
@@ -219,8 +214,8 @@ class Database:
         async with self.pool.writing() as connection:
             try:
                 try:
-                    await connection.execute(self._begin, timeout=self._timeout_s)
-                    await connection.fetch(self.texts.enter, partition, timeout=self._timeout_s)
+                    await connection.execute(self._begin, timeout=self.timeout_s)
+                    await connection.fetch(self.texts.enter, partition, timeout=self.timeout_s)
                 except (asyncpg.PostgresError, *LOST) as error:
                     raise translated(error) from error
                 yield connection
@@ -232,7 +227,7 @@ class Database:
 
     async def commit(self, connection: Connection) -> None:
         """End the transaction of a block of `holding`."""
-        await connection.execute("commit", timeout=self._timeout_s)
+        await connection.execute("commit", timeout=self.timeout_s)
 
     async def change(self, text: str, parameters: Sequence[Any]) -> Rows:
         """Run a statement that changes something and may be repeated; again when another transaction was preferred."""
