@@ -16,6 +16,7 @@ from crux_workspace.storage.failures import closed_error, forked_error, wrong_lo
 from storage_adapters.sql.postgres.address import Address
 from storage_adapters.sql.postgres.failures import (
     LOST,
+    breaks,
     is_contended,
     is_lost,
     translated,
@@ -193,8 +194,16 @@ class Database:
         raise AssertionError("unreachable")
 
     async def _read(self, query: Callable[[], Query[T]]) -> T:
-        async with self.pool.reading() as connection:
-            return await self.run(connection, query())
+        connection = (
+            await self.pool.acquire()
+        )  # not `reading()`: a context manager is a twentieth of a read
+        try:
+            value = await self.run(connection, query())
+        except BaseException as error:
+            self.pool.release(connection, broken=breaks(error))
+            raise
+        self.pool.release(connection)
+        return value
 
     async def run(self, connection: Connection, query: Query[T]) -> T:
         """Run a read on a connection, statement by statement."""
