@@ -76,12 +76,10 @@ def redis_server() -> RedisServer:
     return emptied_server()
 
 
-BUNDLED = [
-    "memory",
-    "sqlite",
-    pytest.param("postgres", marks=pytest.mark.postgres),
-]
+POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
 REDIS = pytest.param("redis", marks=pytest.mark.redis)
+BUNDLED = ["memory", "sqlite", POSTGRES]
+SERVERS = [POSTGRES, REDIS]
 ON_DEMAND = [REDIS, "journaled", "s3"] if os.environ.get("CRUX_STORES") == "all" else []
 """See tests/support/stages.py."""
 

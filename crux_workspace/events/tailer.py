@@ -41,7 +41,7 @@ class Tailer:
     """A ring of the last commits that anybody read, and the newest sequence that anybody heard of.
 
     A follower is only a place in the log: it reads from the ring what the ring has, and from the store what has left it. So memory
-    does not grow while a follower is slow.
+    does not grow while a follower is slow. It sleeps only at a place that `newest` is not beyond: whatever raises `newest` wakes all.
     """
 
     def __init__(self, records: RecordStore, partition: str) -> None:
@@ -115,8 +115,10 @@ class Tailer:
                 self._clear(NO_MARK)  # what it holds may be of the log that is gone
                 raise
             heard = self.hints != hints
-            self.newest = max(stretch.newest, self.newest if heard else 0)
+            known, self.newest = self.newest, max(stretch.newest, self.newest if heard else 0)
             self._keep(stretch)
+            if self.newest > known:
+                self._wake()  # a hint or a poll that says the same later is no news to anybody
             return stretch.commits
 
     def _from_ring(self, place: EventCursor, limit: int) -> tuple[LoggedCommit, ...]:

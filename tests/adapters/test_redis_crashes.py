@@ -22,8 +22,8 @@ from crux_workspace.storage import Batch, Put, Reader
 from crux_workspace.storage.layout import META_KEY, decode_meta, partition_name
 from storage_adapters import open_storage
 from storage_adapters.redis import RedisRecordStore
-from tests.kit.fault_proxy import FaultProxy, fault_proxy
 from tests.support.crew import in_ci
+from tests.support.fault_proxy import FaultProxy, fault_proxy
 from tests.support.redis_servers import RedisServer, serving
 from tests.support.soundness import check_sound
 
@@ -160,8 +160,8 @@ async def pair() -> AsyncIterator[Pair]:
     """A primary and a replica that follows it."""
     with serving() as primary, serving() as replica:
         async with (
-            fault_proxy("127.0.0.1", primary.port) as clients,
-            fault_proxy("127.0.0.1", primary.port) as between,
+            fault_proxy(("127.0.0.1", primary.port)) as clients,
+            fault_proxy(("127.0.0.1", primary.port)) as between,
         ):
             with replica.client() as client:
                 client.replicaof("127.0.0.1", str(between.port))

@@ -17,7 +17,7 @@ from crux_workspace.storage import Batch, Put
 from crux_workspace.storage.layout import META_KEY, decode_meta, partition_name
 from storage_adapters.redis import RedisAssetStore, RedisRecordStore
 from storage_adapters.redis.keyspace import Keyspace
-from tests.kit.fault_proxy import FaultProxy, fault_proxy
+from tests.support.fault_proxy import FaultProxy, fault_proxy
 from tests.support.redis_servers import RedisServer, serving
 from tests.support.soundness import check_sound
 
@@ -31,7 +31,7 @@ NAMES = Keyspace("crux", 0).partition(PART)
 @pytest.fixture
 async def proxy(redis_server: RedisServer) -> AsyncIterator[FaultProxy]:
     """A network that breaks, in front of an empty server."""
-    async with fault_proxy("127.0.0.1", redis_server.port) as running:
+    async with fault_proxy(("127.0.0.1", redis_server.port)) as running:
         yield running
 
 

@@ -26,8 +26,9 @@ from crux_workspace.errors import (
 )
 from storage_adapters.redis import RedisAssetStore, RedisRecordStore
 from storage_adapters.redis.target import parse_target
-from tests.kit.fault_proxy import fault_proxy
-from tests.support.redis_servers import RedisServer, free_port, serving
+from tests.support.fault_proxy import fault_proxy
+from tests.support.ports import free_port
+from tests.support.redis_servers import RedisServer, serving
 
 pytestmark = pytest.mark.redis
 
@@ -106,7 +107,7 @@ async def test_by_tls_and_only_with_a_certificate_that_is_trusted(
     authority.cert_pem.write_to_path(str(trusted))
     other = tmp_path / "other.pem"
     trustme.CA().cert_pem.write_to_path(str(other))
-    async with fault_proxy("127.0.0.1", redis_server.port, tls=context) as proxy:
+    async with fault_proxy(("127.0.0.1", redis_server.port), tls=context) as proxy:
         url = f"rediss://localhost:{proxy.port}/0?timeout_ms=3000"
         async with open_workspace(f"{url}&ssl_ca_certs={trusted}") as ws:
             await ws.write(A, "sealed")

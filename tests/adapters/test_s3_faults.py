@@ -17,8 +17,8 @@ from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, Stor
 from crux_workspace.storage import AssetNotFound, PutOptions
 from crux_workspace.testing.asset_checks.shelf import chunks, payload
 from storage_adapters.s3 import S3AssetStore, S3Settings
-from tests.kit.fault_proxy import FaultProxy, Faults, fault_proxy
 from tests.support.adapted import s3_assets
+from tests.support.fault_proxy import FaultProxy, Faults, fault_proxy
 from tests.support.http_faults import Action, HttpFaults, Request, busy, http_faults, times
 from tests.support.s3_server import S3Server, s3_server
 
@@ -59,7 +59,7 @@ async def wire(server: S3Server) -> AsyncIterator[FaultProxy]:
     parts = urlsplit(server.endpoint)
     assert parts.hostname is not None
     assert parts.port is not None
-    async with fault_proxy(parts.hostname, parts.port) as proxy:
+    async with fault_proxy((parts.hostname, parts.port)) as proxy:
         yield proxy
 
 

@@ -16,7 +16,7 @@ from crux_workspace.errors import ConflictError, ErrorCode, StorageError
 from crux_workspace.http import HttpWorkspace
 from crux_workspace.testing.workspace import refused
 from tests.http.test_equality import ALL, NAMESPACE, everything, outcome, pair_on
-from tests.kit.fault_proxy import FaultProxy, fault_proxy
+from tests.support.fault_proxy import FaultProxy, fault_proxy
 from tests.support.http_workspaces import Switchboard, switchboard
 
 A = "/workspace/a.md"
@@ -31,7 +31,7 @@ async def through(
     parts = urlsplit(board.address(ws))
     assert parts.hostname is not None
     assert parts.port is not None
-    async with fault_proxy(parts.hostname, parts.port) as proxy:
+    async with fault_proxy((parts.hostname, parts.port)) as proxy:
         url = f"http://127.0.0.1:{proxy.port}{parts.path}"
         async with HttpWorkspace(url, **options) as over:
             yield proxy, over

@@ -11,8 +11,8 @@ import pytest
 from crux_workspace import Workspace, open_workspace
 from storage_adapters.sql.postgres import PostgresRecordStore
 from tests.support.crew import Crew
+from tests.support.fault_proxy import FaultProxy, fault_proxy
 from tests.support.postgres import PostgresServer, serving
-from tests.support.proxies import FaultProxy, fault_proxy
 
 
 class Opening(Protocol):
@@ -41,8 +41,14 @@ async def store(postgres_url: str) -> AsyncIterator[PostgresRecordStore]:
 @pytest.fixture
 async def proxy(postgres_server: PostgresServer, postgres_url: str) -> AsyncIterator[FaultProxy]:
     """A way to the empty database that can be broken."""
-    async with fault_proxy(postgres_server) as made:
+    async with fault_proxy(postgres_server.socket) as made:
         yield made
+
+
+def through(proxy: FaultProxy, **options: object) -> str:
+    """Return the URL that leads to the empty database through a proxy."""
+    query = "&".join(f"{name}={value}" for name, value in options.items())
+    return f"postgresql://postgres@127.0.0.1:{proxy.port}/crux" + (f"?{query}" if query else "")
 
 
 @pytest.fixture

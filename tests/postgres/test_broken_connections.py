@@ -11,9 +11,9 @@ import pytest
 from crux_workspace import Workspace
 from crux_workspace.errors import StorageError
 from storage_adapters.sql.postgres import PostgresRecordStore, database
-from tests.postgres.conftest import Opening
+from tests.postgres.conftest import Opening, through
+from tests.support.fault_proxy import FaultProxy
 from tests.support.postgres import PostgresServer
-from tests.support.proxies import FaultProxy
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
 
@@ -53,7 +53,7 @@ async def test_a_connection_that_breaks_at_any_request_changes_nothing_of_the_re
     proxy: FaultProxy, opening: Opening, call: str, fault: Any
 ) -> None:
     """A lost answer is looked for in the log: one version, not two."""
-    ws = await opening(proxy.url(pool_size=2), namespace=f"{call}-{fault}")
+    ws = await opening(through(proxy, pool_size=2), namespace=f"{call}-{fault}")
     done, after = 0, 1
     while True:
         proxy.arm(fault, after)
@@ -73,12 +73,12 @@ async def test_a_write_that_waits_while_its_twin_is_resent_lands_once(
     proxy: FaultProxy, postgres_url: str, opening: Opening
 ) -> None:
     """The client is cut off while the server still waits for the lock with what it sent; the same write comes again."""
-    ws = await opening(proxy.url(pool_size=2))
+    ws = await opening(through(proxy, pool_size=2))
     await ws.write(A, "base")
     partition = "default\x01default\x01"
     async with await PostgresRecordStore.open(postgres_url) as other:
         async with other.database.holding(partition):
-            proxy.arm("cut client", holding=b"+once")
+            proxy.arm("cut client", after=2, holding=b"+once")  # the first one waits for no lock
             writing = asyncio.create_task(ws.append(A, "+once", idempotency_key="k"))
             await _waiting_for_locks(other, 2)
             assert not writing.done()
@@ -101,8 +101,8 @@ async def _waiting_for_locks(store: PostgresRecordStore, count: int) -> None:
 
 
 async def test_a_slow_way_is_only_slow(proxy: FaultProxy, opening: Opening) -> None:
-    proxy.delay_s = 0.05
-    ws = await opening(proxy.url(pool_size=2))
+    proxy.faults.delay_s = 0.05
+    ws = await opening(through(proxy, pool_size=2))
     for number in range(3):
         await ws.append(A, f"{number}\n")
     assert await ws.read_text(A) == "0\n1\n2\n"
@@ -112,17 +112,19 @@ async def test_a_way_that_swallows_everything_is_a_typed_error(
     proxy: FaultProxy, opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_GRACE_S", 0.1)
-    ws = await opening(proxy.url(pool_size=2, statement_timeout_ms=200, connect_timeout_ms=300))
+    ws = await opening(
+        through(proxy, pool_size=2, statement_timeout_ms=200, connect_timeout_ms=300)
+    )
     await ws.write(A, "1")
-    proxy.silent = True
+    proxy.faults.silent = proxy.faults.deaf = True
     with pytest.raises(StorageError) as unread:
         await ws.read_text(A)
     assert unread.value.code == "STORE_TIMEOUT"
     with pytest.raises(StorageError) as unwritten:
         await ws.append(A, "2")
     assert unwritten.value.retryable
-    proxy.silent = False
-    proxy.cut()
+    proxy.faults.silent = proxy.faults.deaf = False
+    proxy.reset()
     await ws.append(A, "3")
     assert await ws.read_text(A) == "13"
 
@@ -130,11 +132,11 @@ async def test_a_way_that_swallows_everything_is_a_typed_error(
 async def test_all_connections_break_and_nobody_notices(
     proxy: FaultProxy, opening: Opening
 ) -> None:
-    ws = await opening(proxy.url(pool_size=4))
+    ws = await opening(through(proxy, pool_size=4))
     await ws.write(A, "")
     for number in range(5):
         await asyncio.gather(*(ws.append(A, f"{number}\n") for _ in range(4)))
-        proxy.cut()
+        proxy.reset()
         assert len((await ws.read_text(A)).splitlines()) == 4 * (number + 1)
 
 

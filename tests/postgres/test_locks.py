@@ -14,7 +14,7 @@ from crux_workspace.model.changes import Change
 from crux_workspace.storage import Batch, Reader
 from crux_workspace.storage.planning import PartitionReader
 from storage_adapters.sql.postgres import PostgresRecordStore, database
-from storage_adapters.sql.postgres.committing import apply
+from storage_adapters.sql.postgres.committing import Request, apply
 from tests.adapters.conftest import Writing
 from tests.postgres.conftest import Opening
 from tests.support.crew import Crew
@@ -38,7 +38,7 @@ async def test_a_commit_that_holds_its_sequence_while_others_wait_is_seen_first(
         async with store.database.holding(DEFAULT) as connection:
             batch = await plan(PartitionReader(store, DEFAULT))
             batch.changes = [Change("create", "/workspace/held", version=1, file_id="f" * 32)]
-            held = await apply(store.database, connection, DEFAULT, batch)
+            held = await apply(store.database, connection, Request(DEFAULT, batch))
             others = [asyncio.create_task(ws.write(f"/workspace/{n}", "x")) for n in range(4)]
             await nothing_from(feed, for_s=0.3)
             assert not any(other.done() for other in others)

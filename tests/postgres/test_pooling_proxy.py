@@ -12,8 +12,8 @@ from crux_workspace.storage import RecordStore
 from crux_workspace.testing import AssetStoreContract, RecordStoreContract
 from storage_adapters.sql.postgres import PostgresAssetStore, PostgresRecordStore
 from tests.postgres.conftest import Opening
+from tests.support.pooling_proxy import PoolingProxy, pooling_proxy
 from tests.support.postgres import PostgresServer
-from tests.support.proxies import PoolingProxy, pooling_proxy
 from tests.watch.conftest import take
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]

@@ -9,9 +9,9 @@ import pytest
 
 from storage_adapters.sql.postgres import PostgresRecordStore, waking
 from tests.adapters.conftest import Writing
-from tests.postgres.conftest import Opening
+from tests.postgres.conftest import Opening, through
+from tests.support.fault_proxy import FaultProxy
 from tests.support.postgres import PostgresServer
-from tests.support.proxies import FaultProxy
 from tests.watch.conftest import take, until
 
 pytestmark = pytest.mark.postgres
@@ -85,7 +85,7 @@ async def test_a_listener_that_dies_silently_is_replaced_and_has_missed_nothing(
     proxy: FaultProxy, postgres_url: str, opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waking, "HEARTBEAT_S", 0.2)
-    listen_url = quote(proxy.url().rstrip("?"), safe="")
+    listen_url = quote(through(proxy), safe="")
     ws = await opening(f"{postgres_url}&listen_url={listen_url}")
     other = await opening(postgres_url)
     async with ws.watch(recursive=True, poll_interval_ms=NEVER) as feed:
@@ -94,10 +94,10 @@ async def test_a_listener_that_dies_silently_is_replaced_and_has_missed_nothing(
         await asyncio.sleep(0.2)
         await other.write(A, "1")
         await asyncio.sleep(0.1)
-        proxy.silent = True
+        proxy.faults.silent = proxy.faults.deaf = True
         await other.write(A, "2")
         await asyncio.sleep(0.3)
-        proxy.silent = False
+        proxy.faults.silent = proxy.faults.deaf = False
         assert [event.version for event in await following] == [1, 2]
         following = asyncio.create_task(take(feed, 1))
         await other.write(A, "3")

@@ -12,7 +12,7 @@ import random
 import pytest
 
 from crux_workspace import open_workspace
-from tests.support.crew import Crew, Shared, SharedServer, in_ci, look_at
+from tests.support.crew import Crew, Shared, in_ci, look_at
 
 ROUNDS = int(os.environ.get("CRUX_KILLS") or (100 if in_ci() else 25))
 
@@ -49,10 +49,8 @@ async def test_a_killed_writer_of_transactions_loses_and_tears_nothing(
     shared: Shared, crew: Crew
 ) -> None:
     url = shared.url
-    chance = random.Random(type(shared).__name__)
-    # On a server a commit is one message; a client that dies can only have sent it or not.
-    share = 8 if isinstance(shared, SharedServer) else 2
-    done, rounds = 0, (ROUNDS + 1) // share
+    chance = random.Random(shared.share)
+    done, rounds = 0, max(3, (ROUNDS + 1) // shared.share)
     waiting = crew.start(WRITER, url, done)
     for _ in range(rounds):
         worker = waiting

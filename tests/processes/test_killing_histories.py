@@ -1,6 +1,6 @@
 """A writer of one long text is killed again and again: every version that was acknowledged reads as it was written.
 
-`CRUX_KILLS` says how often, as for transactions; a fifth of them here.
+`CRUX_KILLS` says how often, as for transactions; a fifth of them here, fewer on servers.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import random
 import pytest
 
 from crux_workspace import open_workspace
+from tests.conftest import SERVERS
 from tests.processes.test_killing import ROUNDS
 from tests.support.crew import Crew, Shared
 
@@ -34,9 +35,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize(
-    "shared", ["normal", pytest.param("redis", marks=pytest.mark.redis)], indirect=True
-)
+@pytest.mark.parametrize("shared", ["normal", *SERVERS], indirect=True)
 @pytest.mark.timeout(30 + 4 * ROUNDS)
 async def test_a_killed_writer_of_a_long_history_leaves_every_version_whole(
     shared: Shared, crew: Crew
@@ -46,7 +45,7 @@ async def test_a_killed_writer_of_a_long_history_leaves_every_version_whole(
     url = shared.url
     chance = random.Random(1)
     done = 0
-    for _ in range(max(3, ROUNDS // 5)):
+    for _ in range(max(3, 2 * ROUNDS // (5 * shared.share))):
         worker = crew.start(WRITER, url, done)
         told = [worker.first()]
         await asyncio.sleep(chance.uniform(0.02, 0.15))

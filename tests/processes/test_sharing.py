@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from crux_workspace import open_workspace
+from tests.conftest import SERVERS
 from tests.support.crew import Crew, Shared
 
-pytestmark = pytest.mark.parametrize(
-    "shared", ["normal", pytest.param("redis", marks=pytest.mark.redis)], indirect=True
-)
+pytestmark = pytest.mark.parametrize("shared", ["normal", *SERVERS], indirect=True)
 
 APPENDS = """
 import asyncio, json, sys, time

@@ -115,6 +115,11 @@ class Shared(Protocol):
         """Where it is."""
         ...
 
+    @property
+    def share(self) -> int:
+        """Which part of the rounds of a long loop it plays, as 1 in so many."""
+        ...
+
     async def check(self) -> Records:
         """Hold it to all its invariants: whole, counters true, log dense, every referenced asset there."""
         ...
@@ -122,9 +127,10 @@ class Shared(Protocol):
 
 @dataclass
 class SharedServer:
-    """A namespace on a server."""
+    """A namespace on a server: a commit is one message, so a client that dies can only have sent it or not."""
 
     url: str
+    share: int
 
     async def check(self) -> Records:
         """See `Shared.check`."""
@@ -143,6 +149,7 @@ class SharedDatabase:
 
     path: Path
     durability: str
+    share: int = 2
 
     @property
     def url(self) -> str:
@@ -160,7 +167,7 @@ class SharedDatabase:
                 "where body_id is not null and body_id not in (select id from bodies))"
             ).fetchone()
             assert astray == 0
-        return await SharedServer(self.url).check()
+        return await SharedServer(self.url, self.share).check()
 
 
 async def look_at(ws: Workspace) -> dict[str, bytes]:

@@ -67,6 +67,11 @@ class PostgresServer:
             self._user |= {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
 
+    @property
+    def socket(self) -> Path:
+        """Where it listens."""
+        return self.folder / ".s.PGSQL.5432"
+
     def run(self, program: str, *arguments: str | Path) -> None:
         """Run one of the server's programs to its end."""
         done = subprocess.run(

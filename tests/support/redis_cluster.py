@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from storage_adapters.redis.keyspace import Keyspace, slot_of_bucket
-from tests.support.redis_servers import RedisServer, free_port
+from tests.support.ports import free_port
+from tests.support.redis_servers import RedisServer
 
 __all__ = ["RedisCluster", "cluster_of_three", "slot_of"]
 

@@ -9,7 +9,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,7 +19,9 @@ from pathlib import Path
 import pytest
 import redis
 
-__all__ = ["RedisServer", "emptied_server", "free_port", "serving", "shared_server"]
+from tests.support.ports import free_port
+
+__all__ = ["RedisServer", "emptied_server", "serving", "shared_server"]
 
 _READY_S = 30
 _DEATH_SIGNAL = 1  # prctl's PR_SET_PDEATHSIG
@@ -147,14 +148,6 @@ def emptied_server() -> RedisServer:
     with server.client() as client:
         client.flushall()
     return server
-
-
-def free_port() -> int:
-    """Return a TCP port that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _written(name: str, value: object) -> list[str]:

@@ -174,6 +174,22 @@ async def test_two_watchers_share_the_reading_but_not_the_place(ws: Workspace) -
         assert early._tailer is late._tailer
 
 
+async def test_who_reads_ahead_of_the_word_of_a_commit_leaves_nobody_asleep(
+    ws: Workspace, elsewhere: Workspace
+) -> None:
+    """What one watcher learns by reading is no news any more when a hint or a poll says it: all who sleep must hear of it."""
+    await ws.write(A, "1")
+    sleepers = [ws.watch(poll_interval_ms=3_600_000) for _ in range(3)]
+    waiting = [asyncio.create_task(take(handle, 1)) for handle in sleepers]
+    await until(lambda: len(sleepers[0]._poller.sleeping) == 3)
+    await elsewhere.write(A, "2")
+    newcomer = ws.watch(start="oldest", poll_interval_ms=3_600_000)
+    assert [event.version for event in await take(newcomer, 2)] == [1, 2]
+    assert [(await events)[0].version for events in waiting] == [2, 2, 2]
+    for handle in (*sleepers, newcomer):
+        await handle.stop()
+
+
 async def test_the_border_of_the_watched_tree(ws: Workspace) -> None:
     await ws.write("/workspace/in/a.md", "a")
     await ws.write("/workspace/out/b.md", "b")

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from crux_workspace import open_workspace
+from tests.conftest import SERVERS
+from tests.support.postgres import PostgresServer
 from tests.support.redis_servers import RedisServer
 from tests.watch.conftest import take
 
@@ -79,13 +81,15 @@ def spawn() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         process.communicate()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.redis)])
+@pytest.fixture(params=["sqlite", *SERVERS])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where processes meet."""
-    if request.param == "redis":
-        server: RedisServer = request.getfixturevalue("redis_server")
-        return server.url()
-    return f"sqlite:///{tmp_path}/work.db"
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/work.db"
+    server: RedisServer | PostgresServer = request.getfixturevalue(f"{request.param}_server")
+    if isinstance(server, PostgresServer):
+        server.empty()
+    return server.url()
 
 
 async def test_what_another_process_writes_arrives_within_the_poll_interval(
@@ -109,12 +113,11 @@ async def test_what_another_process_writes_arrives_within_the_poll_interval(
         assert max(lags) <= 1_000
 
 
-@pytest.mark.redis
+@pytest.mark.parametrize("url", SERVERS, indirect=True)
 async def test_what_another_process_writes_arrives_at_once_where_the_store_notifies(
-    redis_server: RedisServer, spawn: Callable[..., subprocess.Popen[str]]
+    url: str, spawn: Callable[..., subprocess.Popen[str]]
 ) -> None:
     """The poll interval is a minute: only word of the commit can have brought the event."""
-    url = redis_server.url()
     async with open_workspace(url) as ws:
         writer = spawn(_WRITE, url, "100")
         assert writer.stdin is not None

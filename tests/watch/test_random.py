@@ -14,6 +14,7 @@ from crux_workspace import storage as storage_room
 from crux_workspace.errors import WorkspaceError
 from crux_workspace.storage import Storage
 from crux_workspace.testing import LatencyRecordStore
+from tests.conftest import BUNDLED, REDIS
 
 
 async def _write(ws: Workspace, random_: random.Random, count: int) -> None:
@@ -53,7 +54,7 @@ async def _follow(
                     await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("storage", ["memory", "sqlite"], indirect=True)
+@pytest.mark.parametrize("storage", [*BUNDLED, REDIS], indirect=True)
 @pytest.mark.parametrize("seed", range(6))
 async def test_what_is_delivered_is_the_log(
     make_ws: Callable[..., Workspace], storage: Storage, runtime: LocalRuntime, seed: int

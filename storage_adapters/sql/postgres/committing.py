@@ -29,7 +29,7 @@ from storage_adapters.sql.judging import judge_log
 from storage_adapters.sql.postgres.database import Database
 from storage_adapters.sql.postgres.pool import Connection
 
-__all__ = ["CAPABILITIES", "MovedOn", "apply"]
+__all__ = ["CAPABILITIES", "MovedOn", "Request", "apply"]
 
 CAPABILITIES = StoreCapabilities(
     notify=True,
@@ -43,6 +43,7 @@ CAPABILITIES = StoreCapabilities(
 )
 
 _QUIET_ATTEMPTS = 3
+_LARGEST_PLAIN = 256 << 10
 
 T = TypeVar("T")
 
@@ -51,30 +52,66 @@ class MovedOn(Exception):
     """The namespace goes on faster than its log can be read from outside the lock."""
 
 
-async def apply(
-    database: Database, connection: Connection, partition: str, batch: Batch
-) -> Committed:
+class Request:
+    """A batch as it is sent."""
+
+    __slots__ = ("_fixed", "_moving", "batch", "is_plain", "partition", "seen", "size")
+
+    def __init__(self, partition: str, batch: Batch) -> None:
+        """Write a batch down.
+
+        Raises:
+            BatchTooLarge: It passes a ceiling of the store.
+        """
+        check_size(batch, CAPABILITIES)
+        self.partition = partition
+        self.batch = batch
+        self.seen = (batch.quiet_since or 0) if batch.expect_quiet else None
+        self.size = sum(_size(put) for put in batch.puts)
+        """Bytes of its values and bodies."""
+        self.is_plain = (
+            self.seen is None and batch.incarnation is not None and self.size <= _LARGEST_PLAIN
+        )
+        """Whether it is small, and judged in one step for a partition that was there when it was planned."""
+        self._fixed, self._moving = _parameters(partition, batch)
+
+    @property
+    def parameters(self) -> Sequence[Any]:
+        """The parameters of the function that commits."""
+        return (*self._fixed, self.seen, *self._moving)
+
+    def verdict(self, row: Sequence[Any]) -> Committed | None:
+        """Return what became of it; None where quiet paths have to be looked for in the log up to ``row[2]``.
+
+        Raises:
+            PreconditionFailed: An expectation does not hold.
+            CeilingExceeded: A counter would pass its ceiling.
+        """
+        verdict, subject, sequence, stamp, used = row[:5]
+        if verdict == "done":
+            return Committed(sequence, stamp)
+        if verdict != "moved":
+            raise _refusal(self.batch, verdict, subject, used)
+        return None
+
+
+async def apply(database: Database, connection: Connection, request: Request) -> Committed:
     """Have a batch judged and applied: one round trip, and another two for each time that quiet paths must be looked for in the log.
 
     Raises:
         PreconditionFailed: An expectation does not hold.
         CeilingExceeded: A counter would pass its ceiling.
-        BatchTooLarge: The batch passes a ceiling of the store.
         MovedOn: Only outside the write lock.
     """
-    check_size(batch, CAPABILITIES)
-    seen = (batch.quiet_since or 0) if batch.expect_quiet else None
-    fixed, moving = _parameters(partition, batch)
     for _ in range(_QUIET_ATTEMPTS):
-        [row] = await database.rows(connection, database.texts.commit, (*fixed, seen, *moving))
-        verdict, subject, sequence, stamp, used = row
-        if verdict == "done":
-            return Committed(sequence, stamp)
-        if verdict != "moved":
-            raise _refusal(batch, verdict, subject, used)
+        [row] = await database.rows(connection, database.texts.commit, request.parameters)
+        committed = request.verdict(row)
+        if committed is not None:
+            return committed
+        seen, last = request.seen, row[2]
         assert seen is not None
-        await _judge_quiet(database, connection, partition, batch, seen, sequence)
-        seen = sequence
+        await _judge_quiet(database, connection, request.partition, request.batch, seen, last)
+        request.seen = last
     raise MovedOn
 
 
@@ -168,6 +205,10 @@ def _bodies_of_others(
 
 def _if_any(items: list[T | None]) -> list[T | None] | None:
     return items if any(item is not None for item in items) else None
+
+
+def _size(put: Put) -> int:
+    return len(put.value) + (len(put.body) if isinstance(put.body, bytes) else 0)
 
 
 def _bytes_of(put: Put) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
@@ -65,6 +66,8 @@ async def connect(address: Address, **settings: str) -> Connection:
         return await asyncpg.connect(
             address.dsn, timeout=address.options.connect_timeout_ms / 1000, **how
         )
+    except ssl.SSLError:  # a certificate that is not trusted is a `ValueError` too
+        raise
     except (ValueError, asyncpg.ClientConfigurationError):
         # Not chained: the driver repeats what it was given, and that may be half of a password.
         raise InvalidInputError(
@@ -91,7 +94,9 @@ class Database:
         self.address = address
         self.texts = Texts(address.options.schema)
         options = address.options
-        self._timeout_s = options.statement_timeout_ms / 1000 + _GRACE_S
+        self.timeout_s = options.statement_timeout_ms / 1000 + _GRACE_S
+        """How long an answer is waited for."""
+        self.is_proxied = options.proxied
         settings = _settings(address) if options.proxied else {}
         self._begin = "; ".join(
             [_BEGIN, *(f"set local {name} = '{value}'" for name, value in settings.items())]
@@ -143,16 +148,16 @@ class Database:
 
     async def rows(self, connection: Connection, text: str, parameters: Sequence[Any]) -> Rows:
         """Run one statement by itself."""
-        if not self.address.options.proxied or connection.is_in_transaction():
-            return await connection.fetch(text, *parameters, timeout=self._timeout_s)
+        if not self.is_proxied or connection.is_in_transaction():
+            return await connection.fetch(text, *parameters, timeout=self.timeout_s)
         # One statement takes several messages; only inside a transaction do they all reach the same server.
-        await connection.execute(self._begin, timeout=self._timeout_s)
+        await connection.execute(self._begin, timeout=self.timeout_s)
         try:
-            found = await connection.fetch(text, *parameters, timeout=self._timeout_s)
+            found = await connection.fetch(text, *parameters, timeout=self.timeout_s)
         except asyncpg.PostgresError:
             await self.roll_back(connection)
             raise
-        await connection.execute("commit", timeout=self._timeout_s)
+        await connection.execute("commit", timeout=self.timeout_s)
         return found
 
     async def roll_back(self, connection: Connection) -> None:
@@ -160,7 +165,7 @@ class Database:
         if connection.is_closed() or not connection.is_in_transaction():
             return
         try:
-            await connection.execute("rollback", timeout=self._timeout_s)
+            await connection.execute("rollback", timeout=self.timeout_s)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
             connection.terminate()
 
@@ -189,7 +194,9 @@ class Database:
         raise AssertionError("unreachable")
 
     async def _read(self, query: Callable[[], Query[T]]) -> T:
-        connection = await self.pool.acquire()
+        connection = (
+            await self.pool.acquire()
+        )  # not `reading()`: a context manager is a twentieth of a read
         try:
             value = await self.run(connection, query())
         except BaseException as error:
@@ -216,8 +223,8 @@ class Database:
         async with self.pool.writing() as connection:
             try:
                 try:
-                    await connection.execute(self._begin, timeout=self._timeout_s)
-                    await connection.fetch(self.texts.enter, partition, timeout=self._timeout_s)
+                    await connection.execute(self._begin, timeout=self.timeout_s)
+                    await connection.fetch(self.texts.enter, partition, timeout=self.timeout_s)
                 except (asyncpg.PostgresError, *LOST) as error:
                     raise translated(error) from error
                 yield connection
@@ -229,7 +236,7 @@ class Database:
 
     async def commit(self, connection: Connection) -> None:
         """End the transaction of a block of `holding`."""
-        await connection.execute("commit", timeout=self._timeout_s)
+        await connection.execute("commit", timeout=self.timeout_s)
 
     async def change(self, text: str, parameters: Sequence[Any]) -> Rows:
         """Run a statement that changes something and may be repeated; again when another transaction was preferred."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 import asyncpg
 
 from crux_workspace.errors import ErrorCode, StateError, StorageError, WorkspaceError
@@ -145,6 +147,13 @@ def connection_error(error: Exception) -> WorkspaceError:
         ours = translated(error)
         assert isinstance(ours, WorkspaceError)
         return ours
+    if isinstance(error, ssl.SSLCertVerificationError):
+        untrusted = StorageError(
+            "the database server's certificate is not trusted for its host; check sslrootcert and the host of the URL",
+            retryable=False,
+        )
+        untrusted.__cause__ = error
+        return untrusted
     unreachable = StorageError(
         "the database server cannot be reached; check the host and port of the URL, or try again when it is back"
     )

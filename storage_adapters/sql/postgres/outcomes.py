@@ -11,15 +11,7 @@ from crux_workspace.errors import WorkspaceError
 from crux_workspace.storage.records import Batch, OutcomeUnknown, Plan, Reader
 from storage_adapters.sql.postgres.failures import LOST, is_contended, is_lost, translated
 
-__all__ = ["Contended", "ReadLost", "certain", "planned", "uncertain"]
-
-
-class ReadLost(Exception):
-    """The connection broke while a plan was read; nothing was sent that could be applied."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(error)
-        self.error = error
+__all__ = ["Contended", "certain", "planned", "uncertain"]
 
 
 class Contended(Exception):

@@ -88,6 +88,17 @@ class Pool:
         finally:
             self._writers.release()
 
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Connection]:
+        """Give a connection for a read."""
+        connection = await self.acquire()
+        try:
+            yield connection
+        except BaseException as error:
+            self.release(connection, broken=breaks(error))
+            raise
+        self.release(connection)
+
     async def acquire(self) -> Connection:
         """Give a connection; whoever gets it gives it back by `release`.
 

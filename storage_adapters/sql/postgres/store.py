@@ -23,19 +23,20 @@ from crux_workspace.storage.records import (
 )
 from storage_adapters.sql.postgres import reading
 from storage_adapters.sql.postgres.address import parse
-from storage_adapters.sql.postgres.committing import CAPABILITIES, MovedOn, apply
+from storage_adapters.sql.postgres.committing import CAPABILITIES, MovedOn, Request, apply
 from storage_adapters.sql.postgres.database import Database, Query
 from storage_adapters.sql.postgres.failures import (
     queue_error,
 )
-from storage_adapters.sql.postgres.held import HeldReader
+from storage_adapters.sql.postgres.grouping import Commits, Heads
 from storage_adapters.sql.postgres.outcomes import (
     Contended,
-    ReadLost,
     certain,
     planned,
     uncertain,
 )
+from storage_adapters.sql.postgres.planning import FreeReader, HeldReader
+from storage_adapters.sql.postgres.pool import Connection
 from storage_adapters.sql.postgres.sweeping import Sweeper
 from storage_adapters.sql.postgres.texts import Texts
 from storage_adapters.sql.postgres.versions import check_version
@@ -53,8 +54,9 @@ _ATTEMPTS = 5
 class PostgresRecordStore:
     """A `RecordStore` over one schema of a PostgreSQL database.
 
-    A commit is planned by plain reads and judged by a function of the database under the namespace's lock: one round trip. Who is
-    refused again and again plans while it holds the lock, so nobody starves. A store belongs to the process and the loop that opened it.
+    A commit is planned by plain reads and judged by a function of the database under the namespace's lock: one round trip, which
+    commits to several namespaces share. Who is refused again and again plans while it holds the lock, so nobody starves. A store
+    belongs to the process and the loop that opened it.
     """
 
     capabilities = CAPABILITIES
@@ -65,6 +67,8 @@ class PostgresRecordStore:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._waker = Waker(database)
         self._sweeper = Sweeper(database)
+        self._heads = Heads(database)
+        self._commits = Commits(database)
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -193,9 +197,6 @@ class PostgresRecordStore:
                     except PreconditionFailed:
                         if attempt == MAX_PLANS:
                             raise
-                    except ReadLost as lost:
-                        if attempt == _UNLOCKED_PLANS:
-                            raise lost.error from lost.error.__cause__
                     else:
                         return self._told(partition, committed)
         raise AssertionError("unreachable")
@@ -223,6 +224,8 @@ class PostgresRecordStore:
             return
         self._closing = True
         await self._idle.wait()
+        await self._heads.aclose()
+        await self._commits.aclose()
         await self._sweeper.aclose()
         await self._waker.aclose()
         await self._database.leave()
@@ -248,30 +251,39 @@ class PostgresRecordStore:
                 self._idle.set()
 
     async def _plan_and_commit(self, partition: str, plan: Plan) -> Committed:
-        """Plan by plain reads, and apply, on one connection."""
-        batch: Batch | None = None
+        """Plan by plain reads, and apply; both together with others that are ready at the same time."""
+        batch = await plan(FreeReader(self._database, self._heads, partition))
+        request = Request(partition, batch)
         try:
+            if self._commits.takes(request):
+                row = await self._commits.join(request)
+                committed = None if row is None else request.verdict(row)
+                if committed is not None:
+                    return committed
             async with self._database.pool.writing() as connection:
-                reader = HeldReader(self._database, connection, partition)
-                try:
-                    batch = await plan(reader)
-                except Exception as error:
-                    if reader.lost:
-                        raise ReadLost(error) from error.__cause__
-                    raise
-                with uncertain():
-                    return await apply(self._database, connection, partition, batch)
+                return await self._apply(connection, request)
         except (MovedOn, Contended):
-            assert batch is not None
             return await self._commit_under_lock(partition, planned(batch))
+
+    async def _apply(self, connection: Connection, request: Request) -> Committed:
+        """Apply a batch by itself; while it waits for no lock, others gather behind it."""
+        with uncertain():
+            if request.is_plain and not self._database.is_proxied:
+                text = self._database.texts.commit_if_free
+                with self._commits.lane():
+                    rows = await self._database.rows(connection, text, (*request.parameters, 0))
+                committed = request.verdict(rows[0]) if rows else None
+                if committed is not None:
+                    return committed
+            return await apply(self._database, connection, request)
 
     async def _commit(self, partition: str, batch: Batch) -> Committed:
         """Apply a batch by itself, or, when its quiet paths cannot be judged from outside, under the lock."""
+        request = Request(partition, batch)
         for _ in range(_ATTEMPTS):
             try:
                 async with self._database.pool.writing() as connection:
-                    with uncertain():
-                        return await apply(self._database, connection, partition, batch)
+                    return await self._apply(connection, request)
             except MovedOn:
                 break
             except Contended:
@@ -284,9 +296,11 @@ class PostgresRecordStore:
         for _ in range(_ATTEMPTS):
             try:
                 async with database.holding(partition) as connection:
-                    batch = await plan(HeldReader(database, connection, partition))
+                    request = Request(
+                        partition, await plan(HeldReader(database, connection, partition))
+                    )
                     with certain():
-                        committed = await apply(database, connection, partition, batch)
+                        committed = await apply(database, connection, request)
                     with uncertain():
                         await database.commit(connection)
                 return committed

@@ -40,6 +40,14 @@ class Texts:
             f"where r.part = {self._part()} and r.key = any($2::text[])",
         )
 
+    @cached_property
+    def known_together(self) -> str:
+        """Text that reads records by key without bodies, with a number that tells whose they are: partition, keys, number."""
+        return (
+            f"select $3::integer, key, value, revision, at from {self._in}.records "
+            f"where part = {self._part()} and key = any($2::text[])"
+        )
+
     @lru_cache(maxsize=16)  # noqa: B019 - a handful of texts live as long as the process
     def page(self, *, bodies: bool, contains: bool, reverse: bool, bounded: bool) -> str:
         """Text that reads a page of a range: partition, low, limit, then high if bounded, then the needle with `contains`."""
@@ -122,6 +130,21 @@ class Texts:
         """Text that judges and applies a batch; its parameters are those of the function."""
         marks = ", ".join(f"${n}" for n in range(1, _COMMIT_PARAMETERS + 1))
         return f"select verdict, subject, sequence, stamp, used from {self._in}.commit_1({marks})"
+
+    @cached_property
+    def commit_if_free(self) -> str:
+        """Text that does the same where the partition is there and its lock is free, else returns no row.
+
+        One more parameter, a number, comes back as the last column. The lock is taken before the function begins, for that is given
+        the name of the row that was locked; each of its statements sees what was committed before the lock was given.
+        """
+        marks = ", ".join(f"${n}" for n in range(2, _COMMIT_PARAMETERS + 1))
+        return (
+            f"select c.verdict, c.subject, c.sequence, c.stamp, c.used, ${_COMMIT_PARAMETERS + 1}::integer "
+            f"from (select p.name from {self._in}.partitions p "
+            f"join {self._in}.records m on m.part = p.id and m.key = e'meta\\x01' where p.name = $1 "
+            f"for no key update of m skip locked) held, lateral {self._in}.commit_1(held.name, {marks}) c"
+        )
 
     @cached_property
     def drop(self) -> str:

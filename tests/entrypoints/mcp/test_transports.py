@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -24,6 +23,7 @@ from crux_workspace.cli.main import main
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.mcp.serving import http_app
 from crux_workspace.model.addresses import is_loopback
+from tests.support.ports import free_port
 from tests.support.postgres import PostgresServer, empty
 
 ROOT = Path(__file__).parents[3]
@@ -36,13 +36,6 @@ ENVIRONMENT = {
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "crux_workspace.cli", "mcp", *arguments]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -27,7 +27,9 @@ class Log:
         self.tailer = Tailer(self.store, PART)
         self.start = start_cursor(self.tailer.mark)
 
-    async def commit(self, count: int = 1, *, name: str = "c", changes: int = 1) -> None:
+    async def commit(
+        self, count: int = 1, *, name: str = "c", changes: int = 1, told: bool = True
+    ) -> None:
         for _ in range(count):
             (last,) = await self.store.sequences([PART])
             batch = Batch(
@@ -39,7 +41,8 @@ class Log:
             )
             await self.store.commit(PART, batch)
             self.incarnation = self.incarnation or batch.commit_id
-            self.tailer.hint(last + 1)
+            if told:
+                self.tailer.hint(last + 1)
 
     def after(self, commit: LoggedCommit, index: int = AFTER_COMMIT) -> EventCursor:
         return EventCursor(
@@ -69,6 +72,36 @@ async def test_the_second_reader_reads_from_the_ring(log: Log) -> None:
     assert sequences(await log.tailer.read(log.after(first[1]), limit=2)) == [3, 4]
     assert sequences(await log.tailer.read(log.after(first[2], 0), limit=2)) == [3, 4]
     assert log.store.reads == reads
+
+
+class Sleeper:
+    """A follower that counts how often it is woken."""
+
+    interval_ms = 1_000
+    woken = 0
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    async def poll_failed(self, error: Exception, failures: int, delay_ms: int) -> None:
+        raise AssertionError
+
+
+async def test_whatever_raises_the_newest_sequence_wakes_all(log: Log) -> None:
+    """A read may be the first to see a commit; the hint and the poll behind it say nothing new."""
+    sleeper = Sleeper()
+    log.tailer.followers.add(sleeper)
+    await log.commit(1)
+    assert sleeper.woken == 1
+    await log.commit(2, told=False)
+    assert sequences(await log.tailer.read(log.start, limit=1)) == [1]
+    assert (log.tailer.newest, sleeper.woken) == (3, 2)
+    log.tailer.hint(3)
+    log.tailer.polled(3, log.tailer.hints)
+    assert sleeper.woken == 2
+    await log.commit(1, told=False)
+    log.tailer.polled(4, log.tailer.hints)
+    assert (log.tailer.newest, sleeper.woken) == (4, 3)
 
 
 async def test_nothing_new(log: Log) -> None:
