@@ -35,7 +35,6 @@ CONTENT_SECURITY_POLICY = "; ".join(
 """What a browser lets the page do: run and load its own files only, and never make markup or script of a string."""
 
 _HEADERS = {
-    "cache-control": "no-cache",
     "content-security-policy": CONTENT_SECURITY_POLICY,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -44,6 +43,8 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
+_ALWAYS_ASK = {"cache-control": "no-cache"}
+_NEVER_CHANGES = {"cache-control": "public, max-age=31536000, immutable"}
 _TYPES = {
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -53,6 +54,8 @@ _TYPES = {
     "txt": "text/plain; charset=utf-8",
 }
 _INDEX = "index.html"
+_FOLDER = b"{files}"
+_MODULES = b"<!-- modules -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +70,35 @@ class Page:
 class Pages:
     """The files of the inspector, held in memory (about half a MB).
 
-    A request names a file of a fixed list, so that no path, however it is encoded, leads anywhere else.
+    A request names a file of a fixed list, so that no path, however it is encoded, leads anywhere else. All but the page itself lie below
+    a folder that is named by their digest: a browser keeps them for good, and asks for others once the library is another.
     """
 
     def __init__(self) -> None:
-        root = files("crux_workspace.inspector") / "static"
-        self._files = {name: _page(name, data) for name, data in _below(root, "")}
-        self._files[""] = self._files[_INDEX]
+        found = dict(sorted(_below(files("crux_workspace.inspector") / "static", "")))
+        index = found.pop(_INDEX)
+        digest = hashlib.sha256()
+        for name, data in found.items():
+            digest.update(f"{name}\0{len(data)}\0".encode() + data)
+        self.folder = digest.hexdigest()[:16]
+        """The folder's name."""
+        self._files = {
+            f"{self.folder}/{name}": _page(name, data, _NEVER_CHANGES)
+            for name, data in found.items()
+        }
+        self._files[""] = _page(_INDEX, self._index(index), _ALWAYS_ASK)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._files)
+
+    def _index(self, written: bytes) -> bytes:
+        """Return the page with the folder's name, and with all modules to load at once instead of one after another."""
+        modules = [
+            b'<link rel="modulepreload" href="%s" />' % name.encode()
+            for name in self._files
+            if name.startswith(f"{self.folder}/app/") and not name.endswith("-worker.js")
+        ]
+        return written.replace(_FOLDER, self.folder.encode()).replace(_MODULES, b"\n".join(modules))
 
     def answer(self, path: str, if_none_match: str = "") -> Page | None:
         """Return the answer to a GET.
@@ -89,11 +111,9 @@ class Pages:
             The file, or 304 when the browser has it already, or 307 to where the inspector is; None where there is nothing.
         """
         if path in ("/", PREFIX.rstrip("/")):
-            return Page(307, _HEADERS | {"location": PREFIX[1:]})
+            return Page(307, _HEADERS | _ALWAYS_ASK | {"location": PREFIX[1:]})
         page = self._files.get(path.removeprefix(PREFIX)) if path.startswith(PREFIX) else None
-        if page is None:
-            return None
-        if page.headers["etag"] in if_none_match:
+        if page is not None and page.headers["etag"] in if_none_match:
             return Page(304, page.headers)
         return page
 
@@ -107,7 +127,7 @@ def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
             yield name, each.read_bytes()
 
 
-def _page(name: str, data: bytes) -> Page:
+def _page(name: str, data: bytes, caching: dict[str, str]) -> Page:
     digest = hashlib.sha256(data).hexdigest()[:32]
     own = {"content-type": _TYPES[name.rpartition(".")[2]], "etag": f'"{digest}"'}
-    return Page(200, _HEADERS | own, data)
+    return Page(200, _HEADERS | caching | own, data)

@@ -6,8 +6,8 @@ import { currentRoute } from "./route.js";
 /** What the session may do, from `/v1/session`; null while nobody is signed in, undefined before that is known. */
 export const session = createStore(undefined);
 
-/** The path that the service lies below: the inspector is at `inspector/` in it. */
-export const BASE = new URL("../../", import.meta.url).pathname;
+/** The path that the service lies below: the inspector's page is at `inspector/` in it. */
+export const BASE = new URL("../../../", import.meta.url).pathname;
 
 // Only this site's own scripts can send it: the service refuses a change by cookie without it.
 const OWN = { "X-Workspace-Request": "1" };

@@ -152,7 +152,6 @@ const envelope = (interrupts, given) => ({
 
 export function ApprovalsView() {
   const { threads, error } = useStore(approvals);
-  const gone = error?.code === "CAPABILITY_MISSING";
   return html`<div class="scroll">
     <header class="pane-head">
       <div class="pane-title">
@@ -162,8 +161,7 @@ export function ApprovalsView() {
     </header>
     <div class="page narrow-page">
       ${!mayApprove() && html`<${Empty} icon="lock" title="Approvals are for others">This session may not see what agents wait for.<//>`}
-      ${gone && html`<${Empty} icon="shield-question-mark" title="This service holds no approvals">Start it with the agents' permission store to answer them here.<//>`}
-      ${error && !gone && html`<${Problem} error=${error} retry=${refresh} />`} ${mayApprove() && !threads && !error && html`<${Waiting} what="what waits" />`}
+      ${error && html`<${Problem} error=${error} retry=${refresh} />`} ${mayApprove() && !threads && !error && html`<${Waiting} what="what waits" />`}
       ${threads?.length === 0 &&
       html`<${Empty} icon="badge-check" title="Nothing waits for you">
         When an agent asks for something that no rule allows or denies, it shows up here.

@@ -65,12 +65,12 @@ export function Code({ text, language, first = 1, line = null, wrap = false, lab
     if (line === null) return;
     root.current.querySelector(`[data-line="${Number(line)}"]`)?.scrollIntoView({ block: "center" });
   }, [text, line]);
-  const blocks = [];
-  for (let start = 0; start < lines.length; start += BLOCK) {
-    blocks.push(
-      html`<${Block} key=${start} lines=${lines.slice(start, start + BLOCK)} first=${first + start} marked=${line} />`,
+  const blocks = useMemo(() => {
+    const starts = Array.from({ length: Math.ceil(lines.length / BLOCK) }, (_, index) => index * BLOCK);
+    return starts.map(
+      (start) => html`<${Block} key=${start} lines=${lines.slice(start, start + BLOCK)} first=${first + start} marked=${line} />`,
     );
-  }
+  }, [lines, first, line]);
   const digits = String(first + lines.length).length;
   return html`<div
     class=${classes("code", wrap && "wrap")}

@@ -7,8 +7,8 @@ import { html, useEffect, useState } from "./lib.js";
 import { useResource } from "./resource.js";
 import { Button, Choice, Empty, Icon, Problem, Waiting } from "./ui.js";
 
-const FIRST_BYTES = 256 * 1024;
-const JSON_LINES = 5000;
+const FIRST_BYTES = 128 * 1024;
+const JSON_LINES = 3000;
 const AROUND = 300;
 const DUMPED = 512;
 const MOST_PICTURE = 20 * 1024 * 1024;
