@@ -123,7 +123,7 @@ export function Shell() {
     <div class="veil" onClick=${() => setSide(false)}></div>
     <main ref=${main} tabindex="-1"><${Chosen} key=${`${view.id} ${route.ns}`} /></main>
     <${Status} />
-    ${Opened && html`<${Opened} onClose=${() => setDialog(null)} />`}
+    ${Opened && html`<${Opened} onClose=${() => setDialog((now) => (now === dialog ? null : now))} />`}
     <${Notes} />
   </div>`;
 }

@@ -41,7 +41,7 @@ export class Tree {
     let directory = this.directories.get(path);
     if (directory?.loading || (directory && directory.complete)) return;
     if (!directory) {
-      directory = { entries: [], names: new Map(), cursor: null, complete: false, error: null };
+      directory = { entries: [], names: new Map(), cursor: null, edge: "", complete: false, error: null };
       this.directories.set(path, directory);
     }
     directory.loading = true;
@@ -57,6 +57,7 @@ export class Tree {
         cursor: directory.cursor,
       });
       for (const listed of page.entries) this.enter(directory, entryOf(listed));
+      directory.edge = page.entries.length > 0 ? nameOf(page.entries.at(-1).path) : directory.edge;
       directory.cursor = page.cursor;
       directory.complete = page.cursor === null;
     } catch (error) {
@@ -109,11 +110,20 @@ export class Tree {
       await this.load(at);
     }
     const directory = this.directories.get(parentOf(path));
-    if (!directory || directory.names.has(nameOf(path))) return;
+    if (!directory) return;
+    if (!directory.names.has(nameOf(path))) await this.lookUp(directory, path);
+    if (directory.names.get(nameOf(path))?.kind === "directory") await this.expand(path);
+    this.changed();
+  }
+
+  /** Have a path among what is loaded, wherever in its directory it comes. */
+  async lookUp(directory, path) {
     const query = { namespace: this.namespace, path };
     const file = await get("/v1/stat", query).catch(() => null);
     if (file) this.enter(directory, entryOf(file));
-    this.changed();
+    else if ((await get("/v1/is_dir", query).catch(() => null))?.is_dir) {
+      this.enter(directory, { kind: "directory", path, name: nameOf(path) });
+    }
   }
 
   /** Load everything that was looked at once more. */
@@ -150,9 +160,7 @@ export class Tree {
   }
 
   within(directory, name) {
-    if (directory.complete || directory.names.has(name)) return true;
-    const last = directory.entries.at(-1);
-    return last !== undefined && compareNames(name, last.name) < 0;
+    return directory.complete || directory.names.has(name) || compareNames(name, directory.edge) < 0;
   }
 
   remove(path, sequence) {
@@ -225,14 +233,19 @@ export class Tree {
     if (!directory) return;
     const { entries } = directory;
     const size = directory.complete ? entries.length : -1;
+    let told = directory.complete || directory.error !== null;
     for (let index = 0; index < entries.length; index += 1) {
       const entry = entries[index];
+      if (!told && compareNames(entry.name, directory.edge) > 0) {
+        this.shown.push({ type: "gap", key: `${path}//more`, path, level });
+        told = true;
+      }
       const open = entry.kind === "directory" && this.open.has(entry.path);
       this.shown.push({ type: "entry", key: entry.path, entry, level, open, place: index + 1, size });
       if (open) this.collect(entry.path, level + 1);
     }
     if (directory.error) this.shown.push({ type: "error", key: `${path}//error`, path, level, error: directory.error });
-    else if (!directory.complete) this.shown.push({ type: "more", key: `${path}//more`, path, level });
-    else if (entries.length === 0) this.shown.push({ type: "none", key: `${path}//none`, path, level });
+    else if (!told) this.shown.push({ type: "more", key: `${path}//more`, path, level });
+    else if (directory.complete && entries.length === 0) this.shown.push({ type: "none", key: `${path}//none`, path, level });
   }
 }

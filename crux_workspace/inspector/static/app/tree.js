@@ -58,9 +58,12 @@ function useWindow(root, count) {
   return [first, last];
 }
 
-function Row({ row, index, selected, focused, fresh, onToggle, onPick }) {
+function Row({ row, index, selected, focused, fresh, onToggle, onPick, onMore }) {
   const at = `top:${index * ROW}px;--level:${row.level}`;
   if (row.type === "none") return html`<div class="tree-row aside" style=${at} role="none">empty</div>`;
+  if (row.type === "gap") {
+    return html`<div class="tree-row aside gap" style=${at} role="none" onClick=${() => onMore(row)}>… load what comes between</div>`;
+  }
   if (row.type === "more") return html`<div class="tree-row aside" style=${at} role="none">loading …</div>`;
   const { entry } = row;
   const directory = entry.kind === "directory";
@@ -198,6 +201,7 @@ export function TreeView({ namespace, selected, onPicked }) {
     const next = moved(event.key, rows, at, page, model);
     if (next === null) return;
     event.preventDefault();
+    for (const row of rows.slice(Math.min(at, next), Math.max(at, next))) if (row.type === "gap") model.load(row.path);
     wantFocus.current = true;
     scrollTo(next);
     setFocus(rows[next].key);
@@ -224,6 +228,7 @@ export function TreeView({ namespace, selected, onPicked }) {
           fresh=${model.fresh.has(row.key)}
           onToggle=${toggle}
           onPick=${pick}
+          onMore=${() => model.load(row.path)}
         />`;
       })}
     </div>
