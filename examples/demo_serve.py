@@ -23,6 +23,7 @@ from pathlib import Path
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import Tracer
 
 from crux_workspace import (
     Edit,
@@ -169,7 +170,7 @@ def chart(width: int = 640, height: int = 240) -> bytes:
     )
 
 
-async def fill(ws: Workspace) -> None:
+async def fill(ws: Workspace, tracer: Tracer) -> None:
     """Make the project: files with histories, artifacts, a rename, a deletion, an undo."""
     planner, analyst = ws.acting_as("agent:planner"), ws.acting_as("agent:analyst")
     mira = ws.acting_as("mira@harbour")
@@ -209,20 +210,21 @@ async def fill(ws: Workspace) -> None:
     await planner.write("/workspace/notes/draft.md", "old idea\n")
     await planner.rename("/workspace/notes/interview.md", "/workspace/notes/harbour-office.md")
     await planner.delete("/workspace/notes/draft.md")
-    await analyst.write(
-        "/outputs/report.md", REPORT.replace("eleven", "nine"), status="draft", kind="report"
-    )
-    await analyst.edit("/outputs/report.md", "nine days", "eleven days")
-    await mira.finalize("/outputs/report.md", kind="report")
-    await analyst.edit("/outputs/report.md", "up to 0.4 m", "up to 0.6 m")
-    await analyst.write("/outputs/tide.png", chart(), status="final", kind="figure")
-    await analyst.write("/outputs/quay.svg", DRAWING, status="draft", kind="figure")
-    await analyst.write(
-        "/outputs/summary.json",
-        {"days": 11, "highest_m": 4.24, "stations": ["north-quay"]},
-        status="draft",
-    )
-    await analyst.write("/outputs/model.bin", bytes(range(256)) * 24)
+    with tracer.start_as_current_span("write report", attributes={"crux.run_id": "run-1130-a"}):
+        await analyst.write(
+            "/outputs/report.md", REPORT.replace("eleven", "nine"), status="draft", kind="report"
+        )
+        await analyst.edit("/outputs/report.md", "nine days", "eleven days")
+        await mira.finalize("/outputs/report.md", kind="report")
+        await analyst.edit("/outputs/report.md", "up to 0.4 m", "up to 0.6 m")
+        await analyst.write("/outputs/tide.png", chart(), status="final", kind="figure")
+        await analyst.write("/outputs/quay.svg", DRAWING, status="draft", kind="figure")
+        await analyst.write(
+            "/outputs/summary.json",
+            {"days": 11, "highest_m": 4.24, "stations": ["north-quay"]},
+            status="draft",
+        )
+        await analyst.write("/outputs/model.bin", bytes(range(256)) * 24)
     await planner.append("/workspace/plan.md", "- ask about wind\n")
     await planner.undo("/workspace/plan.md")
 
@@ -311,7 +313,7 @@ async def main() -> None:
             telemetry=Telemetry(tracer_provider=provider),
         ) as ws:
             project = ws.for_namespace(NAMESPACE)
-            await fill(project)
+            await fill(project, provider.get_tracer("demo"))
             await ws.write("/workspace/plan.md", "# Next: the Moon\n", namespace="thread:moon")
             await ws.write(
                 "/workspace/runbook.md", "# Runbook\n\n1. Stay calm.\n", namespace="team:ops"

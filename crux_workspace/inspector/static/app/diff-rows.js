@@ -4,7 +4,8 @@ import { diffWordsWithSpace } from "../vendor/jsdiff/diff/word.js";
 
 const LONGEST = 600;
 const MOST_PAIRS = 2000;
-const LEAST_ALIKE = 0.3;
+const LEAST_ALIKE = 0.5;
+const MOST_COMPARED = 2500;
 
 /** Return which ranges of two lines differ, or null when they have too little in common for that to help. */
 export function differingRanges(before, after) {
@@ -26,7 +27,7 @@ export function differingRanges(before, after) {
       right += value.length;
     }
   }
-  return alike >= LEAST_ALIKE * Math.max(before.trim().length, after.trim().length) ? ranges : null;
+  return alike >= LEAST_ALIKE * Math.min(before.trim().length, after.trim().length) ? ranges : null;
 }
 
 /** Mark ranges in a line's pieces: [class, text] becomes [class, text] with "mark" added inside of a range. */
@@ -51,9 +52,50 @@ export function marked(pieces, ranges) {
   return result;
 }
 
+function likeness(before, after) {
+  const shorter = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < shorter && before[start] === after[start]) start += 1;
+  let end = 0;
+  while (end < shorter - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
+  return (start + end + 1) / (Math.max(before.length, after.length) + 1);
+}
+
+/** Put removed lines beside the added ones that they are most like, in order; null where there is none. */
+export function pairs(removed, added) {
+  const [rows, columns] = [removed.length, added.length];
+  if (rows === columns || rows * columns > MOST_COMPARED) {
+    return Array.from({ length: Math.max(rows, columns) }, (_, index) => [removed[index] ?? null, added[index] ?? null]);
+  }
+  const best = Array.from({ length: rows + 1 }, () => new Float64Array(columns + 1));
+  const alike = removed.map((left) => added.map((right) => likeness(left.text.trim(), right.text.trim())));
+  for (let row = rows - 1; row >= 0; row -= 1) {
+    for (let column = columns - 1; column >= 0; column -= 1) {
+      const both = best[row + 1][column + 1] + alike[row][column];
+      best[row][column] = Math.max(both, best[row + 1][column], best[row][column + 1]);
+    }
+  }
+  const found = [];
+  let [row, column] = [0, 0];
+  while (row < rows || column < columns) {
+    if (row < rows && column < columns && best[row][column] === best[row + 1][column + 1] + alike[row][column]) {
+      found.push([removed[row], added[column]]);
+      row += 1;
+      column += 1;
+    } else if (row < rows && (column === columns || best[row][column] === best[row + 1][column])) {
+      found.push([removed[row], null]);
+      row += 1;
+    } else {
+      found.push([null, added[column]]);
+      column += 1;
+    }
+  }
+  return found;
+}
+
 /**
  * Return the hunks as lists of pairs {left, right, kind}: `left` and `right` are {number, text, ranges, kind, ended} or null.
- * A removed line stands beside the added one at the same place of its run.
+ * A removed line stands beside the added one that it is most like.
  */
 export function pairedHunks(hunks) {
   let budget = MOST_PAIRS;
@@ -64,8 +106,8 @@ export function pairedHunks(hunks) {
     let removed = [];
     let added = [];
     const flush = () => {
-      for (let index = 0; index < Math.max(removed.length, added.length); index += 1) {
-        const pair = { left: removed[index] ?? null, right: added[index] ?? null, kind: "change" };
+      for (const [before, after] of pairs(removed, added)) {
+        const pair = { left: before, right: after, kind: "change" };
         if (pair.left && pair.right && budget > 0) {
           budget -= 1;
           const ranges = differingRanges(pair.left.text, pair.right.text);
