@@ -58,6 +58,33 @@ async def test_a_link_with_a_token_signs_in_and_forgets_it(browser: Browser, ws:
         assert READER not in seen.page.url
 
 
+async def test_a_session_that_ended_asks_for_a_token_and_goes_on_where_it_was(
+    browser: Browser, ws: Workspace
+) -> None:
+    await ws.write("/workspace/a.txt", "one")
+    async with looking(browser, ws, tokens=TOKENS) as look:
+        seen = await look(calm=False)  # the browser's console tells of the refused requests
+        await seen.go(path="/workspace/a.txt", token=READER)
+        await expect(seen.main.get_by_label("Text of the file")).to_have_text("1one")
+        await seen.live()
+        await seen.page.context.clear_cookies()
+        await ws.write("/workspace/a.txt", "two")
+        await seen.page.get_by_label("Token").fill(WRITER)
+        await seen.page.get_by_role("button", name="Sign in").click()
+        await expect(seen.main.get_by_label("Text of the file")).to_have_text("1two")
+
+
+async def test_a_namespace_that_the_token_may_not_use_is_refused_and_said(
+    browser: Browser, ws: Workspace
+) -> None:
+    tokens = [token_of(READER, namespaces=("main",))]
+    async with looking(browser, ws, tokens=tokens) as look:
+        seen = await look(namespace="other", calm=False)  # refused requests are told by the console
+        await seen.go(token=READER)
+        await expect(seen.main.get_by_role("alert").first).to_contain_text("PERMISSION_DENIED")
+        await expect(seen.page.get_by_text("Not allowed")).to_be_visible()
+
+
 WHERE_BUTTONS_ARE: list[tuple[str, dict[str, Any]]] = [
     ("files", {"path": "/workspace/a.txt"}),
     ("files", {"path": "/workspace/a.txt", "v": 1}),

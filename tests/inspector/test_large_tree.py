@@ -17,6 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FILES = int(os.environ.get("CRUX_INSPECTOR_FILES", "100000"))
 FLAT = FILES * 6 // 10
+A_COMMIT = 5_000
 AIM_S = 2.0
 ALLOWED_S = 8.0
 """What a loaded machine may take; the figure itself is printed."""
@@ -27,11 +28,13 @@ MOST_ROWS = 120
 async def ws() -> AsyncIterator[Workspace]:
     """Most files lie in one directory, the rest in many."""
     async with open_workspace("memory://", namespace="main") as opened:
-        async with opened.transaction() as tx:
-            for number in range(FLAT):
-                await tx.write(f"/workspace/flat/file-{number:06d}.txt", "x")
-            for number in range(FILES - FLAT):
-                await tx.write(f"/workspace/many/d{number // 100:04d}/file-{number:06d}.txt", "x")
+        paths = [f"/workspace/flat/file-{number:06d}.txt" for number in range(FLAT)]
+        for number in range(FILES - FLAT):
+            paths.append(f"/workspace/many/d{number // 100:04d}/file-{number:06d}.txt")
+        for start in range(0, FILES, A_COMMIT):
+            async with opened.transaction() as tx:
+                for path in paths[start : start + A_COMMIT]:
+                    await tx.write(path, "x")
         yield opened
 
 

@@ -29,20 +29,20 @@ function ChangeLine({ change: made }) {
 function Commit({ commit, fresh, onDone }) {
   const [open, setOpen] = useState(false);
   const [busy, setBusy] = useState(false);
-  const changes = open ? commit.changes.slice(0, MOST_CHANGES) : commit.changes.slice(0, FOLDED);
-  const left = commit.changes.length - changes.length;
+  const changes = open ? commit.changes : commit.changes.slice(0, FOLDED);
+  const left = commit.changes_total - changes.length;
   async function undo() {
     setBusy(true);
     const work = () => change("/v1/undo_commit", { commit: commit.commit });
     if ((await attempt(work, `Commit ${commit.sequence} is taken back by a new commit.`)) !== undefined) onDone();
     setBusy(false);
   }
-  const one = commit.changes.length === 1;
+  const one = commit.changes_total === 1;
   return html`<li class=${classes("commit", fresh && "fresh")}>
     <div class="commit-head">
       <span class="sequence">#${commit.sequence}</span>
       <strong class="verb">${commit.verb}</strong>
-      ${one ? html`<${ChangeLine} change=${commit.changes[0]} />` : html`<span class="quiet">${plural(commit.changes.length, "change")}</span>`}
+      ${one ? html`<${ChangeLine} change=${commit.changes[0]} />` : html`<span class="quiet">${plural(commit.changes_total, "change")}</span>`}
       <span class="spring"></span>
       ${commit.actor && html`<${Chip} title="Who did it">${visible(commit.actor)}<//>`}
       <span class="when quiet"><${Time} at=${commit.at} /></span>
@@ -54,8 +54,8 @@ function Commit({ commit, fresh, onDone }) {
     html`<ul>
       ${changes.map((change) => html`<li key=${change.path}><${ChangeLine} change=${change} /></li>`)}
     </ul>`}
-    ${left > 0 && !open && html`<button type="button" class="link" onClick=${() => setOpen(true)}>${plural(left, "more change")}</button>`}
-    ${left > 0 && open && html`<p class="quiet">and ${plural(left, "more change")}</p>`}
+    ${left > 0 && !open && commit.changes.length > FOLDED && html`<button type="button" class="link" onClick=${() => setOpen(true)}>${plural(left, "more change")}</button>`}
+    ${left > 0 && (open || commit.changes.length <= FOLDED) && html`<p class="rest quiet">and ${plural(left, "more change")}</p>`}
   </li>`;
 }
 
@@ -75,7 +75,7 @@ function useLog(namespace) {
     do {
       control.current.again = false;
       try {
-        const page = await get("/v1/log", { namespace, limit: PAGE });
+        const page = await get("/v1/log", { namespace, limit: PAGE, max_changes: MOST_CHANGES });
         const old = reset ? null : latest.current.commits;
         const known = old?.[0]?.sequence ?? 0;
         const added = page.filter((commit) => commit.sequence > known);
@@ -98,7 +98,7 @@ function useLog(namespace) {
   }, [namespace]);
 
   async function older() {
-    const page = await get("/v1/log", { namespace, limit: PAGE, cursor: latest.current.commits.at(-1).cursor });
+    const page = await get("/v1/log", { namespace, limit: PAGE, max_changes: MOST_CHANGES, cursor: latest.current.commits.at(-1).cursor });
     setState({ ...latest.current, commits: [...latest.current.commits, ...page], more: page.length === PAGE });
   }
   return { ...state, older, reload: () => newest(true) };
@@ -131,7 +131,7 @@ export function CommitsView() {
 /** The last few commits, below the mounts. */
 export function RecentCommits() {
   const { ns } = useRoute();
-  const { data } = useResource((signal) => get("/v1/log", { limit: 6 }, { signal }), [ns], () => true);
+  const { data } = useResource((signal) => get("/v1/log", { limit: 6, max_changes: FOLDED }, { signal }), [ns], () => true);
   if (!data || data.length === 0) return null;
   return html`<section class="recent" aria-label="Recent commits">
     <h2>Recent commits <a href=${href({ view: "commits" })}>all</a></h2>

@@ -7,7 +7,7 @@ import { createStore } from "./store.js";
 const POLL_MS = 40;
 const RETRY_MS = [500, 1000, 2000, 5000];
 
-/** `state`: connecting, live or waiting; `sequence`: the newest commit that was heard of. */
+/** `state`: connecting, live, waiting or refused; `sequence`: the newest commit that was heard of. */
 export const live = createStore({ state: "connecting", sequence: 0, at: 0 });
 
 const listeners = new Set();
@@ -39,17 +39,21 @@ export function follow(namespace) {
 
   const state = (name) => live.set({ ...live.get(), state: name });
 
+  async function newest() {
+    const [commit] = await get("/v1/log", { namespace, limit: 1, max_changes: 0 }).catch(() => []);
+    const now = live.get();
+    if (commit && !ended && commit.sequence > now.sequence) live.set({ ...now, sequence: commit.sequence, at: commit.at });
+  }
+
   async function connect() {
     try {
       if (cursor === null) {
-        const newest = await get("/v1/log", { namespace, limit: 1 });
         cursor = (await get("/v1/cursor", { namespace })).cursor;
-        const [commit] = newest;
-        if (commit && !ended) live.set({ ...live.get(), sequence: commit.sequence, at: commit.at });
         if (failures > 0 && !ended) tell({ type: "reset" });
+        newest();
       }
     } catch (error) {
-      if (error.status === 401 || error.status === 403) return state("waiting");
+      if (error.status === 401 || error.status === 403) return state("refused");
       return later();
     }
     if (!ended) open();

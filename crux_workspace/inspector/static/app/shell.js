@@ -21,7 +21,7 @@ const THEMES = {
   dark: { icon: "moon", label: "Colours: dark" },
 };
 
-const STATES = { connecting: "Connecting", live: "Live", waiting: "Reconnecting" };
+const STATES = { connecting: "Connecting", live: "Live", waiting: "Reconnecting", refused: "Not allowed" };
 
 function Navigation({ view }) {
   useStore(approvals);
