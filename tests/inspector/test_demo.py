@@ -20,6 +20,7 @@ from tests.support.services import ROOT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+SCHEMES = ["light", "dark"] if os.environ.get("CRUX_SCREENSHOTS") else ["dark"]
 PICTURES: dict[str, tuple[str, dict[str, Any], str]] = {
     "overview": ("files", {"path": "/"}, "Recent commits"),
     "file": ("files", {"path": "/workspace/src/analysis.py"}, "HOURS_S2"),
@@ -75,7 +76,7 @@ async def arrive(seen: Looking, link: str) -> None:
     await seen.live()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 async def test_every_view_shows_the_sample_project(
     browser: Browser, link: str, folder: Path, scheme: str
 ) -> None:

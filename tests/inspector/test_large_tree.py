@@ -29,8 +29,10 @@ async def ws() -> AsyncIterator[Workspace]:
     """Most files lie in one directory, the rest in many."""
     async with open_workspace("memory://", namespace="main") as opened:
         paths = [f"/workspace/flat/file-{number:06d}.txt" for number in range(FLAT)]
-        for number in range(FILES - FLAT):
-            paths.append(f"/workspace/many/d{number // 100:04d}/file-{number:06d}.txt")
+        paths += [
+            f"/workspace/many/d{number // 100:04d}/file-{number:06d}.txt"
+            for number in range(FILES - FLAT)
+        ]
         for start in range(0, FILES, A_COMMIT):
             async with opened.transaction() as tx:
                 for path in paths[start : start + A_COMMIT]:

@@ -19,7 +19,7 @@ from tests.support.services import ROOT, ServiceProcess, service_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-COMMITS = int(os.environ.get("CRUX_INSPECTOR_COMMITS", "100"))
+COMMITS = int(os.environ.get("CRUX_INSPECTOR_COMMITS", "60"))
 P99_MS = 100
 ALLOWED_MS = 400
 """What a loaded machine may take; the figure itself is printed."""

@@ -3,12 +3,12 @@
 import { blob, downloadAddress, get, head } from "./api.js";
 import { Code } from "./code.js";
 import { bytes, languageOf, number } from "./format.js";
-import { html, useEffect, useState } from "./lib.js";
+import { html, useEffect, useMemo, useState } from "./lib.js";
 import { useResource } from "./resource.js";
 import { Button, Choice, Empty, Icon, Problem, Waiting } from "./ui.js";
 
 const FIRST_BYTES = 128 * 1024;
-const JSON_LINES = 3000;
+const LINES = 3000;
 const AROUND = 300;
 const DUMPED = 512;
 const MOST_PICTURE = 20 * 1024 * 1024;
@@ -34,7 +34,7 @@ export function Content({ path, file, entry, version, wrap, line }) {
 }
 
 async function firstLines(path, version, of, signal) {
-  const window = of.content_kind === "json" ? { start_line: 1, end_line: JSON_LINES } : { max_inline_bytes: FIRST_BYTES };
+  const window = of.content_kind === "json" ? { start_line: 1, end_line: LINES } : { max_inline_bytes: FIRST_BYTES };
   const found = await get("/v1/content", { path, version, ...window }, { signal });
   return { text: found.content, first: 1, total: found.total_lines ?? null, truncated: found.truncated };
 }
@@ -52,9 +52,9 @@ async function loadText(path, version, of, line, signal) {
 async function moreOf(path, version, of, have, signal) {
   const last = have.first + linesIn(have.text) - 1;
   if (of.content_kind === "json" || have.first > 1) {
-    const window = { start_line: last + 1, end_line: last + JSON_LINES };
+    const window = { start_line: last + 1, end_line: last + LINES };
     const found = await get("/v1/content", { path, version, ...window }, { signal });
-    return { ...have, text: have.text + found.content, truncated: last + JSON_LINES < found.total_lines };
+    return { ...have, text: have.text + found.content, truncated: last + LINES < found.total_lines };
   }
   const offset = new TextEncoder().encode(have.text).length;
   const window = { offset, max_inline_bytes: FIRST_BYTES };
@@ -63,28 +63,47 @@ async function moreOf(path, version, of, have, signal) {
   return { ...have, text, truncated: new TextEncoder().encode(text).length < of.size };
 }
 
+// The first lines of a text, and how many they are; thousands more would be drawn for nobody.
+function beginning(text, lines) {
+  let at = -1;
+  let count = 0;
+  do {
+    at = text.indexOf("\n", at + 1);
+    count += 1;
+  } while (at >= 0 && count < lines);
+  return at < 0 || at === text.length - 1 ? [text, linesIn(text)] : [text.slice(0, at + 1), count];
+}
+
 function Text({ path, version, of, wrap, line }) {
   const { data, error, loading, reload } = useResource(
     (signal) => loadText(path, version, of, line, signal),
     [path, version, of.sha256, line],
   );
-  const [more, setMore] = useState({ of: null, data: null, busy: false, error: null });
+  const [more, setMore] = useState({ of: null, data: null, lines: LINES, busy: false, error: null });
+  const mine = more.of === data;
+  const have = mine && more.data ? more.data : data;
+  const most = mine ? more.lines : Math.max(LINES, line ?? 0);
+  const [text, shown] = useMemo(() => (have ? beginning(have.text, most) : ["", 0]), [have, most]);
   if (error) return html`<${Problem} error=${error} retry=${reload} />`;
   if (loading) return html`<${Waiting} what="the text" />`;
-  const have = more.of === data && more.data ? more.data : data;
   if (have.text === "") return html`<${Empty} icon="file" title="An empty file">It holds no bytes.<//>`;
-  const shown = linesIn(have.text);
+  const buffered = text.length < have.text.length;
+
   async function loadMore() {
-    setMore({ of: data, data: have, busy: true, error: null });
+    const enough = !have.truncated || linesIn(have.text) >= most + LINES;
+    const state = { of: data, data: have, lines: most + LINES, busy: !enough, error: null };
+    setMore(state);
+    if (enough) return;
     try {
-      setMore({ of: data, data: await moreOf(path, version, of, have), busy: false, error: null });
+      setMore({ ...state, data: await moreOf(path, version, of, have), busy: false });
     } catch (failure) {
-      setMore({ of: data, data: have, busy: false, error: failure });
+      setMore({ ...state, busy: false, error: failure });
     }
   }
+
   const range = `lines ${number(have.first)} to ${number(have.first + shown - 1)}${have.total ? ` of ${number(have.total)}` : ""}`;
-  return html`<${Code} text=${have.text} language=${languageOf(path, of.content_kind)} first=${have.first} line=${line} wrap=${wrap} label="Text of the file" />
-    ${have.truncated &&
+  return html`<${Code} text=${text} language=${languageOf(path, of.content_kind)} first=${have.first} line=${line} wrap=${wrap} label="Text of the file" />
+    ${(have.truncated || buffered) &&
     html`<div class="more">
       <span>Shown: ${range}.</span>
       <${Button} icon="plus" busy=${more.busy} onClick=${loadMore}>Load more<//>
