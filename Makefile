@@ -18,6 +18,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -p tests.support.
 
 USER_STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
+COMMA := ,
 SERVE_STAMP := $(VENV)/.installed-serve
 
 # Installs `$(1)` into the virtualenv, which is made first if need be; with uv where there is one.
@@ -42,7 +43,7 @@ $(DEV_STAMP): pyproject.toml
 	$(call install,.[dev])
 
 $(SERVE_STAMP): pyproject.toml
-	$(call install,.[server,shell])
+	$(call install,.[server$(COMMA)shell])
 
 .PHONY: help
 help: ## print this list

@@ -25,7 +25,9 @@ def inspector_app() -> Application:
     service, which judges each one.
 
     Example:
-        >>> callable(inspector_app())
+        >>> from crux_workspace.inspector import inspector_app
+        >>> page = inspector_app()
+        >>> callable(page)  # service_app(ws, inspector=page)
         True
     """
     pages = Pages()

@@ -18,6 +18,7 @@ PUBLIC = (
     "crux_workspace.agent",
     "crux_workspace.errors",
     "crux_workspace.http",
+    "crux_workspace.inspector",
     "crux_workspace.mounts",
     "crux_workspace.server",
     "crux_workspace.storage",
