@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
-from playwright.async_api import Browser, ConsoleMessage, Locator, Page, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
 from crux_workspace import Workspace
 from crux_workspace.inspector import inspector_app
@@ -26,7 +26,7 @@ document.addEventListener("securitypolicyviolation", (event) => {
 class Looking:
     """One page; it keeps what the browser complained of."""
 
-    def __init__(self, page: Page, url: str, namespace: str | None = "main") -> None:
+    def __init__(self, page: Page, url: str, namespace: str | None) -> None:
         self.page = page
         self.url = url
         self.namespace = namespace
@@ -76,28 +76,45 @@ class Looking:
 Look: TypeAlias = Callable[..., Awaitable[Looking]]
 
 
+async def new_context(browser: Browser, **options: Any) -> BrowserContext:
+    """Make a context whose pages tell what their policy refused."""
+    context = await browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | options))
+    await context.add_init_script(_TELL_VIOLATIONS)
+    return context
+
+
 @asynccontextmanager
 async def looking(browser: Browser, ws: Workspace, **options: Any) -> AsyncIterator[Look]:
-    """Serve a workspace and open pages on it; at the end no page may have complained of anything."""
+    """Serve a workspace, and open pages on the namespace that it has."""
     given = {"write": True} | options if "tokens" not in options else options
+    namespace = ws._runner.bound or str(ws._core.namespace)
     async with (
         serving(ws, inspector=inspector_app(), **given) as url,
-        pages(browser, url) as look,
+        pages(browser, url, namespace) as look,
     ):
         yield look
 
 
 @asynccontextmanager
-async def pages(browser: Browser, url: str) -> AsyncIterator[Look]:
-    """Open pages on a service."""
+async def pages(
+    browser: Browser, url: str, namespace: str | None, shared: BrowserContext | None = None
+) -> AsyncIterator[Look]:
+    """Open pages on a service; at the end no page may have complained of anything.
+
+    Args:
+        browser: Where.
+        url: The service.
+        namespace: What they look at, if they are not told otherwise.
+        shared: For pages that ask for nothing special; others get a context of their own.
+    """
     opened: list[tuple[Looking, bool]] = []
 
-    async def look(*, namespace: str | None = "main", calm: bool = True, **context: Any) -> Looking:
-        inside = await browser.new_context(
-            **({"viewport": {"width": 1280, "height": 800}} | context)
-        )
-        await inside.add_init_script(_TELL_VIOLATIONS)
-        looked = Looking(await inside.new_page(), url, namespace)
+    async def look(
+        *, namespace: str | None = namespace, calm: bool = True, **options: Any
+    ) -> Looking:
+        own = shared is None or bool(options)
+        context = await new_context(browser, **options) if own or shared is None else shared
+        looked = Looking(await context.new_page(), url, namespace)
         opened.append((looked, calm))
         return looked
 
@@ -109,4 +126,8 @@ async def pages(browser: Browser, url: str) -> AsyncIterator[Look]:
                 assert await looked.violations() == []
     finally:
         for looked, _ in opened:
-            await looked.page.context.close()
+            if looked.page.context is shared:
+                await looked.page.evaluate("() => localStorage.clear()")
+                await looked.page.close()
+            else:
+                await looked.page.context.close()

@@ -29,9 +29,9 @@ async def test_an_agent_of_another_process_is_answered(browser: Browser, tmp_pat
         assert asked.interrupt is not None
         async with (
             service_process(store, "--write", "--in-store") as process,
-            pages(browser, process.url) as look,
+            pages(browser, process.url, "default") as look,
         ):
-            seen = await look(namespace="default")
+            seen = await look()
             await seen.go("approvals")
             await seen.main.get_by_role("button", name="Always").click()
             await expect(

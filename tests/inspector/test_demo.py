@@ -80,8 +80,8 @@ async def arrive(seen: Looking, link: str) -> None:
 async def test_every_view_shows_the_sample_project(
     browser: Browser, link: str, folder: Path, scheme: str
 ) -> None:
-    async with pages(browser, link.partition("/inspector/")[0]) as look:
-        seen = await look(namespace="thread:tides", color_scheme=scheme, reduced_motion="reduce")
+    async with pages(browser, link.partition("/inspector/")[0], "thread:tides") as look:
+        seen = await look(color_scheme=scheme, reduced_motion="reduce")
         await arrive(seen, link)
         for name, (view, place, told) in PICTURES.items():
             await seen.go(view, **place)
@@ -91,7 +91,7 @@ async def test_every_view_shows_the_sample_project(
 
 
 async def test_the_sample_project_on_a_telephone(browser: Browser, link: str, folder: Path) -> None:
-    async with pages(browser, link.partition("/inspector/")[0]) as look:
+    async with pages(browser, link.partition("/inspector/")[0], "thread:tides") as look:
         seen = await look(
             namespace="thread:tides",
             viewport={"width": 390, "height": 780},

@@ -149,7 +149,7 @@ async def test_a_file_that_is_opened_by_its_own_address_is_a_download(
     download = await coming.value
     assert download.suggested_filename == "page.html"
     answer = await seen.page.request.get(
-        f"{seen.url}/v1/file?namespace=main&path=/workspace/page.html"
+        f"{seen.url}/v1/file?namespace={seen.namespace}&path=/workspace/page.html"
     )
     assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
     assert answer.headers["content-disposition"].startswith("attachment")
@@ -187,7 +187,7 @@ async def test_a_namespace_is_text_too(browser: Browser) -> None:
         looking(browser, ws) as look,
     ):
         await ws.write("/workspace/a.txt", "x")
-        seen = await look(namespace=name)
+        seen = await look()
         await seen.go(path="/workspace/a.txt")
         await expect(seen.main.get_by_label("Text of the file")).to_have_text("1x")
         await expect(seen.page.locator(".namespace")).to_contain_text("<img")

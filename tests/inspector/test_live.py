@@ -64,7 +64,7 @@ async def service(store: str) -> AsyncIterator[ServiceProcess]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def look(browser: Browser, service: ServiceProcess) -> AsyncIterator[Look]:
-    async with pages(browser, service.url) as look:
+    async with pages(browser, service.url, "main") as look:
         yield look
 
 

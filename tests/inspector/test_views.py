@@ -236,7 +236,7 @@ async def test_another_namespace_is_one_choice_away(ws: Workspace, look: Look) -
     seen = await look()
     await seen.go()
     await seen.page.get_by_title("Another namespace").click()
-    await expect(seen.page.get_by_role("option", name="main")).to_be_visible()
+    await expect(seen.page.get_by_role("option", name=str(seen.namespace))).to_be_visible()
     await seen.page.keyboard.press("Escape")
     await expect(seen.page.get_by_role("dialog")).to_have_count(0)
 
