@@ -58,6 +58,18 @@ async def test_a_link_with_a_token_signs_in_and_forgets_it(browser: Browser, ws:
         assert READER not in seen.page.url
 
 
+async def test_such_a_link_works_where_the_page_is_open_already(
+    browser: Browser, ws: Workspace
+) -> None:
+    async with looking(browser, ws, tokens=TOKENS) as look:
+        seen = await look(calm=False)  # the browser's console tells of the refused request
+        await seen.go()
+        await expect(seen.page.get_by_label("Token")).to_be_visible()
+        await seen.go(token=READER)
+        await expect(seen.tree).to_be_visible()
+        assert READER not in seen.page.url
+
+
 async def test_a_session_that_ended_asks_for_a_token_and_goes_on_where_it_was(
     browser: Browser, ws: Workspace
 ) -> None:

@@ -11,7 +11,7 @@ import { useStore } from "./store.js";
 import { Problem, Waiting } from "./ui.js";
 
 // A link that carries a token signs in with it, and loses it at once.
-async function begin() {
+async function enter() {
   const { token, ...rest } = currentRoute();
   if (token === undefined) return resume();
   history.replaceState(null, "", `#${new URLSearchParams(rest)}`);
@@ -20,6 +20,15 @@ async function begin() {
     if (error.status !== 401) throw error;
     session.set(null);
   });
+}
+
+let entering = null;
+
+function begin() {
+  entering ??= enter().finally(() => {
+    entering = null;
+  });
+  return entering;
 }
 
 function App() {
@@ -32,7 +41,9 @@ function App() {
     setError(null);
     begin().catch(setError);
   };
-  useEffect(start, []);
+  useEffect(() => {
+    if (route.token !== undefined || who === undefined) start();
+  }, [route.token]);
   useEffect(() => {
     if (who && route.ns === undefined) {
       firstNamespace().then((ns) => adjust({ ns }, { replace: true }), setError);
