@@ -162,6 +162,7 @@ async def test_a_restricted_token_sees_its_mounts_and_nothing_else(
         await ws.write("/workspace/secret-later.txt", "x")
         await ws.write("/outputs/later.txt", "x")
         await expect(seen.row("/outputs/later.txt")).to_be_visible()
+        await seen.page.unroute_all(behavior="wait")
         assert len(answers) > 10
         assert not [text for text in answers if "secret" in text]
 

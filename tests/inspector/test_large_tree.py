@@ -13,7 +13,7 @@ from playwright.async_api import Browser, expect
 from crux_workspace import Workspace, open_workspace
 from tests.inspector.looking import Look, looking
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 
 FILES = int(os.environ.get("CRUX_INSPECTOR_FILES", "100000"))
 FLAT = FILES * 6 // 10
