@@ -18,6 +18,8 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -p tests.support.
 
 USER_STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
+COMMA := ,
+SERVE_STAMP := $(VENV)/.installed-serve
 
 # Installs `$(1)` into the virtualenv, which is made first if need be; with uv where there is one.
 define install
@@ -40,6 +42,9 @@ $(USER_STAMP): pyproject.toml
 $(DEV_STAMP): pyproject.toml
 	$(call install,.[dev])
 
+$(SERVE_STAMP): pyproject.toml
+	$(call install,.[server$(COMMA)shell])
+
 .PHONY: help
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +52,10 @@ help: ## print this list
 .PHONY: demo
 demo: $(USER_STAMP) ## run the main job on real input and check every claim
 	@$(BIN)/python examples/demo.py
+
+.PHONY: demo-serve
+demo-serve: $(SERVE_STAMP) ## serve sample data and print the link to the inspector (ARGS=--port=8001)
+	@$(BIN)/python examples/demo_serve.py $(ARGS)
 
 .PHONY: test
 test: static tests coverage ## everything CI runs: static checks, all tests, the coverage gate
@@ -79,8 +88,12 @@ imports: $(DEV_STAMP) ## the floors of the house, by import-linter
 fast: $(DEV_STAMP) ## unit and architecture tests
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not slow" tests/unit tests/architecture
 
+.PHONY: browser
+browser: $(DEV_STAMP) ## find a Chromium for the tests of the inspector, or install one
+	@$(BIN)/python -m tests.support.browser
+
 .PHONY: tests
-tests: $(DEV_STAMP) ## all tests, the engine's with coverage; a skip without a stated capability fails
+tests: $(DEV_STAMP) browser ## all tests, the engine's with coverage; a skip without a stated capability fails
 	@rm -f .coverage .coverage.*
 	@failed=0; \
 		$(PYTEST) --cov --cov-report= $(MEASURED) || failed=1; \

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
 
+from crux_workspace.model.versions import CommitEntry
 from crux_workspace.server.calls import Call
 from crux_workspace.server.masking import shown
 from crux_workspace.server.naming import visible_namespaces
@@ -45,11 +47,23 @@ async def history(call: Call) -> Response:
 
 
 async def log(call: Call) -> Response:
-    """Answer the commits of the namespace."""
+    """Answer the commits of the namespace; of a large one no more changes than are asked for."""
     given = arguments_of(call.query)
+    most = given.pop("max_changes")
     if not call.principal.partial:
-        return answer(call, "log", await call.workspace.log(**given))
-    return answer(call, "log", await visible_log(call.principal, call.workspace, **given))
+        found = await call.workspace.log(**given)
+    else:
+        found = await visible_log(call.principal, call.workspace, **given)
+    if most is None:
+        return answer(call, "log", found)
+    told: list[CommitEntry] = shown(call.principal, found)
+    return json_answer(
+        [
+            replace(entry, changes=entry.changes[:most]).to_dict()
+            | {"changes_total": len(entry.changes)}
+            for entry in told
+        ]
+    )
 
 
 async def namespaces(call: Call) -> Response:

@@ -180,6 +180,17 @@ class LogQuery(CommonQuery, kw_only=True):
     path: Path | None = None
     limit: Annotated[int, Meta(ge=0, le=1_000)] = 50
     cursor: str | None = None
+    max_changes: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=10_000,
+                description="Most changes told of each commit; `changes_total` then says how many there are.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class NamespacesQuery(NoQuery, kw_only=True):

@@ -20,7 +20,9 @@ async def describe(call: Call) -> Response:
 
 async def session(call: Call) -> Response:
     """Answer what the caller may see and do."""
-    return json_answer(call.principal.rights())
+    rights = call.principal.rights()
+    rights["approvals"] = call.principal.approves and call.service.gate is not None
+    return json_answer(rights)
 
 
 async def sign_in(call: Call) -> Response:

@@ -19,6 +19,7 @@ PUBLIC = (
     "crux_workspace.errors",
     "crux_workspace.http",
     "crux_workspace.index",
+    "crux_workspace.inspector",
     "crux_workspace.mounts",
     "crux_workspace.server",
     "crux_workspace.storage",

@@ -34,8 +34,10 @@ def test_rooms_import_only_from_the_floors_below() -> None:
 
 
 def test_an_import_that_goes_upwards_is_found(tmp_path: Path) -> None:
-    rooms = ("cli", "integrations", "mcp", "server", "api", "http", "index", "operations", "tools", "engine", "mounts",
-             "telemetry", "events")  # fmt: skip
+    rooms = (
+        *("cli", "integrations", "mcp", "server", "inspector", "api", "http", "index"),
+        *("operations", "tools", "engine", "mounts", "telemetry", "events"),
+    )
     agent = (
         "demo",
         "frameworks",

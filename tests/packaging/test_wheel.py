@@ -95,6 +95,12 @@ def test_the_wheel_holds_what_it_should(wheel: Path) -> None:
     ours = {path.name for path in (ROOT / "migrations" / "versions").glob("*.py")}
     shipped = "storage_adapters/sql/migrations/versions/"
     assert {name.removeprefix(shipped) for name in names if name.startswith(shipped)} == ours
+    static = ROOT / "crux_workspace" / "inspector" / "static"
+    page = {path.relative_to(ROOT).as_posix() for path in static.rglob("*") if path.is_file()}
+    assert page <= set(names)
+    licences = {path.name for path in (static / "vendor" / "licences").iterdir()}
+    shipped = f"{dist_info}/licenses/"
+    assert licences <= {name.rpartition("/")[2] for name in names if name.startswith(shipped)}
     theirs = {path.name for path in (ROOT / "migrations" / "postgres").rglob("*.py")}
     shipped = "storage_adapters/sql/migrations/postgres/"
     assert {

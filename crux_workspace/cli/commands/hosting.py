@@ -18,6 +18,8 @@ from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.addresses import is_loopback
 
 if TYPE_CHECKING:
+    from crux_workspace import Workspace
+    from crux_workspace.agent import PermissionGate
     from crux_workspace.server import Token
 
 __all__: list[str] = []
@@ -76,10 +78,23 @@ def serve(
             "--request-seconds", min=0.1, help="Most time of a request that streams nothing (60)."
         ),
     ] = None,
+    inspector: Annotated[
+        bool,
+        typer.Option(
+            "--inspector/--no-inspector", help="Serve the page that shows it all in a browser."
+        ),
+    ] = True,
+    file: Annotated[
+        Path, typer.Option("--file", help="File with the agents' standing approvals.")
+    ] = Path(".crux/permissions.json"),
+    in_store: Annotated[
+        bool, typer.Option("--in-store", help="The approvals are in the store, not in a file.")
+    ] = False,
 ) -> Coroutine[Any, Any, None]:
     """Serve the workspace over HTTP: every verb, events, transactions, health and metrics.
 
-    The addresses are described at /openapi.json. Without a token only this machine is served, and nothing can be changed unless --write
+    The addresses are described at /openapi.json, and a browser finds the inspector at /. What agents wait for, in the store that is
+    served, can be answered here by callers who may. Without a token only this machine is served, and nothing can be changed unless --write
     is given. A token file says for each token which namespaces and mounts it may use, and whether it may write.
     """
     if store is not None and session.settings.app is not None:
@@ -95,6 +110,7 @@ def serve(
 
     async def run() -> None:
         from crux_workspace import configure, local_runtime
+        from crux_workspace.inspector import inspector_app
         from crux_workspace.server import ServiceLimits, service_app
         from crux_workspace.server import serve as listen
         from crux_workspace.telemetry.prometheus import prometheus_metrics, use_everywhere
@@ -115,7 +131,14 @@ def serve(
             configure(runtime=runtime)
             hosts = None if known else ("localhost", "127.0.0.1", "[::1]", host)
             service = service_app(
-                ws, tokens=known, write=write, limits=limits, metrics=metrics, hosts=hosts
+                ws,
+                tokens=known,
+                write=write,
+                limits=limits,
+                metrics=metrics,
+                hosts=hosts,
+                gate=_gate(ws, file, in_store=in_store),
+                inspector=inspector_app() if inspector else None,
             )
 
             def tell(at: str, number: int) -> None:
@@ -128,6 +151,19 @@ def serve(
             await listen(service, host, port, started=tell)
 
     return run()
+
+
+def _gate(ws: Workspace, file: Path, *, in_store: bool) -> PermissionGate:
+    """Make the gate over what waits in the workspace's store, and over the standing approvals."""
+    from crux_workspace.agent import (
+        PermissionGate,
+        file_permission_store,
+        record_permission_store,
+    )
+
+    records = ws._core.records
+    store = record_permission_store(records) if in_store else file_permission_store(file)
+    return PermissionGate(store=store, mode="interactive", interrupts=records)
 
 
 def _tokens(secret: str | None, path: Path | None, *, write: bool) -> list[Token]:
