@@ -155,6 +155,7 @@ class List(Operation, tag="list"):
     glob: bool | UnsetType | None = UNSET
     limit: OptionalNumber = UNSET
     cursor: OptionalText = UNSET
+    partial: Flag = UNSET
 
 
 class Exists(Operation, tag="exists"):
