@@ -108,8 +108,8 @@ def guarded(endpoint: Endpoint) -> Endpoint:
             return _error(error)
         except HTTPException:
             raise
-        except Exception:
-            _log.exception("a request failed")
+        except Exception as error:
+            _log.error("a request failed: %s", where_it_failed(error))
             return _told(500, "internal", "The request failed.")
 
     return answered

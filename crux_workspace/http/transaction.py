@@ -78,11 +78,9 @@ class HttpTransaction(HttpWrites):
         )
 
     async def _judge(self, path: str, expected: int | str | None, namespace: str | None) -> None:
-        """Let the service say why a file is not the one to change: a write of it is refused for the same reason."""
-        if expected is None:
-            await self.read(path, max_inline_bytes=0, namespace=namespace)
-        arguments = {"path": path, "content": "", "if_version": expected}
-        await self._change("write", arguments, namespace, None, decoding.file)
+        """Let the service say why a file is not the one to change: a change of no attribute is refused for the same reason."""
+        arguments = {"path": path, "if_version": expected}
+        await self._change("set", arguments, namespace, None, decoding.file)
 
     async def copy(
         self,

@@ -126,7 +126,7 @@ class Call:
             return None
         file = await reader.stat(path)
         if file is None or (wanted.strip() != "*" and etag_of(file) not in tags_in(wanted)):
-            raise failed_precondition(path, file)
+            raise failed_precondition(path, None if file is None else file.version)
         return file
 
     # -- its body
@@ -198,13 +198,13 @@ def tags_in(header: str) -> list[str]:
     return [tag.strip() for tag in header.split(",")]
 
 
-def failed_precondition(path: str, file: WorkspaceFile | None) -> Refusal:
+def failed_precondition(path: str, current: int | None) -> Refusal:
     """Make the error of a file that is not the one that a header names."""
     return Refusal(
         412,
         f"{path} is not at the version that If-Match names; read it again and decide again.",
         code=ErrorCode.VERSION_CONFLICT,
-        details={"path": path, "current_version": None if file is None else file.version},
+        details={"path": path, "current_version": current},
         retryable=True,
     )
 

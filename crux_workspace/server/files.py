@@ -79,7 +79,7 @@ async def get_file(call: Call) -> Response:
 def _check_match(call: Call, found: _Found) -> None:
     wanted = call.request.headers.get("if-match")
     if wanted is not None and wanted.strip() != "*" and found.etag not in tags_in(wanted):
-        raise failed_precondition(found.path, None)
+        raise failed_precondition(found.path, found.version)
 
 
 def _wanted(call: Call, found: _Found, size: int) -> Span:

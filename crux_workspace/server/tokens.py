@@ -163,6 +163,11 @@ def load_tokens(path: Path) -> list[Token]:
             f"The token file {path} must hold a list 'tokens' and nothing else.",
             details={"option": "tokens"},
         )
+    if not listed:
+        raise InvalidInputError(
+            f"The token file {path} lists no token; a service without tokens is one without --tokens.",
+            details={"option": "tokens"},
+        )
     return [_token(entry, number) for number, entry in enumerate(listed, 1)]
 
 

@@ -12,14 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = ["prometheus_metrics", "use_everywhere"]
 
-_MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000]
-_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30]
-_BUCKETS = {
-    "crux.workspace.operation.duration": _MS,
-    "crux.workspace.watch.lag": _MS,
-    "http.server.request.duration": _S,
-}
-
 
 def prometheus_metrics() -> tuple[MeterProvider, Callable[[], bytes]]:
     """Make a meter provider, and what tells its metrics as ``/metrics`` does.
@@ -33,18 +25,13 @@ def prometheus_metrics() -> tuple[MeterProvider, Callable[[], bytes]]:
     need_extra("prometheus_client", "server")
     from opentelemetry.exporter.prometheus import PrometheusMetricReader
     from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.view import ExplicitBucketHistogramAggregation, View
     from prometheus_client import CollectorRegistry, generate_latest
 
     registry = CollectorRegistry()
     reader = PrometheusMetricReader(
         disable_target_info=True, scope_info_enabled=False, registry=registry
     )
-    views = [
-        View(instrument_name=name, aggregation=ExplicitBucketHistogramAggregation(buckets))
-        for name, buckets in _BUCKETS.items()
-    ]
-    provider = MeterProvider(metric_readers=[reader], views=views)
+    provider = MeterProvider(metric_readers=[reader])
     return provider, lambda: generate_latest(registry)
 
 

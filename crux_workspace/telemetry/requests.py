@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RequestRecorder", "RequestSpan"]
 
+REQUEST_BOUNDS_S = (
+    *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30),
+)
+"""Buckets of the request duration."""
+
 
 class _Instruments:
     __slots__ = ("active", "duration", "refused")
@@ -24,7 +29,10 @@ class _Instruments:
 
         self.active = 0
         self.duration: Histogram = meter.create_histogram(
-            "http.server.request.duration", "s", "How long a request took"
+            "http.server.request.duration",
+            "s",
+            "How long a request took",
+            explicit_bucket_boundaries_advisory=REQUEST_BOUNDS_S,
         )
         meter.create_observable_up_down_counter(
             "http.server.active_requests",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from opentelemetry.metrics import NoOpMeter
 
-from crux_workspace.telemetry import attributes, metrics
+from crux_workspace.telemetry import attributes, metrics, requests
 
 PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
 
@@ -30,12 +30,20 @@ def test_the_metrics_are_those_of_the_code() -> None:
 
     class _Meter(NoOpMeter):
         def create_histogram(self, name: str, *given: object, **options: object) -> object:  # type: ignore[override]
-            made.append(f"`{name}`, histogram, ms")
+            unit = given[0] if given else options["unit"]
+            made.append(f"`{name}`, histogram, {unit}")
             return super().create_histogram(name)
 
         def create_counter(self, name: str, *given: object, **options: object) -> object:  # type: ignore[override]
             made.append(f"`{name}`, counter")
             return super().create_counter(name)
 
+        def create_observable_up_down_counter(  # type: ignore[override]
+            self, name: str, *given: object, **options: object
+        ) -> object:
+            made.append(f"`{name}`, up and down")
+            return super().create_observable_up_down_counter(name)
+
     metrics._Instruments(_Meter("x"))
+    requests._Instruments(_Meter("x"))
     assert sorted(row.removesuffix(", bytes") for row in rows("Metrics")) == sorted(made)

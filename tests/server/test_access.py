@@ -266,7 +266,16 @@ def test_a_token_that_is_wrong_is_refused(tmp_path: Path, entry: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"tokens": {}}', '{"tokens": [], "more": 1}', '{"tokens": [1]}', "{"]
+    "text",
+    [
+        "",
+        "[]",
+        '{"tokens": {}}',
+        '{"tokens": []}',
+        '{"tokens": [], "more": 1}',
+        '{"tokens": [1]}',
+        "{",
+    ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tokens.json"
