@@ -97,6 +97,7 @@ tests: $(DEV_STAMP) browser ## all tests, the engine's with coverage; a skip wit
 	@rm -f .coverage .coverage.*
 	@failed=0; \
 		$(PYTEST) --cov --cov-report= $(MEASURED) || failed=1; \
+		CRUX_STORES=all $(PYTEST) -m more_stores $(MEASURED) || failed=1; \
 		$(PYTEST) $(UNMEASURED) || failed=1; \
 		exit $$failed
 

@@ -40,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "redis: needs a Redis server",
         "s3: needs an S3 server",
         "benchmark: measures time or memory",
+        "more_stores: plays a suite of the engine on a store beyond memory, SQLite and PostgreSQL",
     ):
         config.addinivalue_line("markers", marker)
 
@@ -77,10 +78,11 @@ def redis_server() -> RedisServer:
 
 
 POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
-REDIS = pytest.param("redis", marks=pytest.mark.redis)
+REDIS = pytest.param("redis", marks=[pytest.mark.redis, pytest.mark.more_stores])
 BUNDLED = ["memory", "sqlite", POSTGRES]
 SERVERS = [POSTGRES, REDIS]
-ON_DEMAND = [REDIS, "journaled", "s3"] if os.environ.get("CRUX_STORES") == "all" else []
+MORE = [REDIS, *(pytest.param(kind, marks=pytest.mark.more_stores) for kind in ("journaled", "s3"))]
+ON_DEMAND = MORE if os.environ.get("CRUX_STORES") == "all" else []
 """See tests/support/stages.py."""
 
 

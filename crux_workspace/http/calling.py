@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, WorkspaceError
 from crux_workspace.http.connection import Connection, Request
+from crux_workspace.http.problems import UNKNOWN_OUTCOME
 from crux_workspace.http.routes import ROUTES, query_of
 from crux_workspace.http.sending import Payload, body_of, put_fields
 from crux_workspace.http.session import Session
@@ -250,7 +251,7 @@ class Caller:
             return await task
         except WorkspaceError as error:
             key = headers.get("Idempotency-Key")
-            if error.code in _UNKNOWN_OUTCOME and key is not None:
+            if error.code in UNKNOWN_OUTCOME and key is not None:
                 error.details.setdefault("idempotency_key", key)
             raise
 
@@ -265,6 +266,3 @@ def _active_run() -> str | None:
         return None if found is None else check_label("run_id", found[0])
     except InvalidInputError:
         return None
-
-
-_UNKNOWN_OUTCOME = (ErrorCode.STORE_TIMEOUT, ErrorCode.STORE_UNAVAILABLE)

@@ -29,6 +29,7 @@ __all__ = ["Answer", "Broken", "Connection", "Request", "whole"]
 MAX_ANSWER_BYTES = 1 << 28
 """Longest JSON answer that is read into memory."""
 _MAX_PAUSE_S = 5.0
+_MAX_JITTER_S = 2.0
 _PUT_OFF = (408, 429, 502, 503, 504)
 """What a service says that is busy, restarting or out of reach behind a proxy."""
 
@@ -135,8 +136,7 @@ class Connection:
 
     async def pause(self, failures: int, broken: Broken) -> None:
         """Wait before a stream is taken up again; longer after each failure in a row."""
-        jitter = random.uniform(0, min(2.0, 0.1 * 2**failures))  # noqa: S311 - no secret
-        await asyncio.sleep(max(broken.after_s, jitter))
+        await asyncio.sleep(_pause_s(failures, broken.after_s))
 
     @asynccontextmanager
     async def opened(
@@ -238,16 +238,16 @@ async def _raw(response: httpx.Response) -> AsyncIterator[bytes]:
         yield chunk
 
 
-async def whole(body: AsyncIterator[bytes], most: int) -> bytes:
-    """Return a body that fits into memory.
+async def whole(body: AsyncIterator[bytes], most: int | None = None) -> bytes:
+    """Return a body whole, if it has no more than `most` bytes.
 
     Raises:
-        LimitExceededError: It does not (``FILE_TOO_LARGE``).
+        LimitExceededError: It has more (``FILE_TOO_LARGE``).
     """
     parts, size = [], 0
     async for chunk in body:
         size += len(chunk)
-        if size > most:
+        if most is not None and size > most:
             raise LimitExceededError(
                 f"The HTTP service answered with more than {most:,} bytes.",
                 code=ErrorCode.FILE_TOO_LARGE,
@@ -283,12 +283,14 @@ def _may_repeat(error: BaseException, request: Request) -> bool:
 
 
 def _pause(state: RetryCallState) -> float:
-    """Return how long to wait before the next attempt: random, growing, and no less than the service asked for."""
-    from tenacity.wait import wait_random_exponential
-
     broken = None if state.outcome is None else state.outcome.exception()
-    asked = broken.after_s if isinstance(broken, Broken) else 0.0
-    return max(asked, wait_random_exponential(multiplier=0.1, max=2)(state))
+    return _pause_s(state.attempt_number, broken.after_s if isinstance(broken, Broken) else 0.0)
+
+
+def _pause_s(failures: int, after_s: float) -> float:
+    """Return how long to wait before the next attempt: random, growing, and no less than the service asked for."""
+    most = min(_MAX_JITTER_S, 0.1 * 2 ** min(failures - 1, 10))
+    return max(after_s, random.uniform(0, most))  # noqa: S311 - no secret
 
 
 def _unreachable(error: Exception) -> StorageError:

@@ -15,7 +15,6 @@ from crux_workspace.http.problems import corrupt
 __all__ = ["read_whole", "streamed"]
 
 ROUTE = "/v1/file"
-_ANY_SIZE = 1 << 62
 
 
 async def read_whole(caller: Caller, arguments: Mapping[str, Any], namespace: str | None) -> bytes:
@@ -27,7 +26,7 @@ async def read_whole(caller: Caller, arguments: Mapping[str, Any], namespace: st
     request = Request("GET", ROUTE, await caller.query(namespace, arguments), caller.headers())
 
     async def take(answer: Answer) -> bytes:
-        body = await whole(answer.body, _ANY_SIZE)
+        body = await whole(answer.body)
         expected = answer.headers.get("x-workspace-sha256")
         if expected is not None and hashlib.sha256(body).hexdigest() != expected:
             raise corrupt("the bytes do not match their hash")

@@ -35,6 +35,7 @@ from crux_workspace.errors import (
 __all__ = [
     "KIND_OF",
     "MAX_PROBLEM_BYTES",
+    "UNKNOWN_OUTCOME",
     "corrupt",
     "error_of_answer",
     "error_of_problem",
@@ -43,6 +44,8 @@ __all__ = [
 
 MAX_PROBLEM_BYTES = 1 << 20
 """Longest error body that is read."""
+UNKNOWN_OUTCOME = (ErrorCode.STORE_TIMEOUT, ErrorCode.STORE_UNAVAILABLE)
+"""After these nobody knows whether a change has taken effect."""
 _MAX_MESSAGE_CHARACTERS = 4_000
 
 KIND_OF: dict[ErrorCode, type[WorkspaceError]] = {

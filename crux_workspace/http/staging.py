@@ -19,7 +19,7 @@ from crux_workspace.errors import (
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.connection import Request
 from crux_workspace.http.decoding import of
-from crux_workspace.http.problems import corrupt
+from crux_workspace.http.problems import UNKNOWN_OUTCOME, corrupt
 from crux_workspace.http.sending import Payload, body_of
 from crux_workspace.model.clocks import random_id
 from crux_workspace.model.labels import check_label
@@ -30,7 +30,6 @@ from crux_workspace.model.transactions import Replayed
 __all__ = ["Begun", "Ended", "StagedCaller", "begin"]
 
 _T = TypeVar("_T")
-_UNKNOWN = (ErrorCode.STORE_TIMEOUT, ErrorCode.STORE_UNAVAILABLE)
 _replayed = of(Replayed)
 _GOODBYE_S = 5.0
 """How long a service is given to be told that a transaction is dropped."""
@@ -192,7 +191,7 @@ class StagedCaller(Caller):
                 raise _forgotten() from error
             raise
         except StorageError as error:
-            if changes and error.code in _UNKNOWN and self.broken is None:
+            if changes and error.code in UNKNOWN_OUTCOME and self.broken is None:
                 self.broken = error
             raise
         except asyncio.CancelledError:

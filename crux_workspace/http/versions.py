@@ -20,7 +20,6 @@ __all__ = ["HttpVersions"]
 
 _MOST_COMMITS = 1_000
 _MOST_NAMES = 1_000
-_ANY_SIZE = 1 << 62
 _diff = decoding.of(FileDiff)
 _entries = decoding.several(VersionEntry)
 _commit = decoding.of(CommitEntry)
@@ -117,7 +116,7 @@ class HttpVersions(HttpWrites):
         request = Request("GET", "/v1/resolve", query, self._caller.headers())
 
         async def take(answer: Answer) -> bytes:
-            return await whole(answer.body, _ANY_SIZE)
+            return await whole(answer.body)
 
         data: bytes = await self._caller.core.connection.send(request, take)
         return data

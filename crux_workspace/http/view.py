@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.http import decoding
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.reading import HttpReads
-from crux_workspace.model.moments import check_moment
+from crux_workspace.model.moments import at_ms, check_moment
 from crux_workspace.model.versions import CommitEntry
 
 __all__ = ["HttpView"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 _commits = decoding.several(CommitEntry)
 
 
@@ -49,6 +47,6 @@ class HttpView(HttpReads):
     async def _fix(self, moment: datetime, namespace: str | None) -> str:
         """Return what keeps meaning the same commit: a time that is past, else the newest commit there is."""
         newest = await self._caller.ask("log", {"limit": 1}, namespace, _commits)
-        if newest and newest[0].at <= (moment - _EPOCH) // _MILLISECOND:
+        if newest and newest[0].at <= at_ms(moment):
             return str(newest[0].sequence)
         return moment.isoformat()

@@ -6,6 +6,7 @@ import ast
 
 from crux_workspace.index.evaluating import evaluate
 from crux_workspace.index.program import Frame
+from crux_workspace.index.texts import last_name
 from crux_workspace.index.types import objects_of
 from crux_workspace.index.values import EMPTY, Handle, Instance, Values, collection, joined, one
 
@@ -38,7 +39,7 @@ def annotated(frame: Frame, node: ast.expr | None, depth: int = 0) -> Values:
 
 
 def _generic(frame: Frame, node: ast.Subscript, depth: int) -> Values:
-    name = str(getattr(node.value, "attr", getattr(node.value, "id", "")))
+    name = last_name(node.value)
     inside = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     found = joined(*(annotated(frame, each, depth + 1) for each in inside[:20]))
     if name in _WRAPPERS or not found:

@@ -13,7 +13,7 @@ from crux_workspace.index.library import library_call, library_name
 from crux_workspace.index.methods import mentioned, method_call
 from crux_workspace.index.program import Arguments, Frame
 from crux_workspace.index.targets import put_into
-from crux_workspace.index.texts import path_joined
+from crux_workspace.index.texts import last_name, path_joined
 from crux_workspace.index.types import objects_of
 from crux_workspace.index.values import (
     EMPTY,
@@ -85,7 +85,7 @@ def _put(frame: Frame, arguments: Arguments) -> None:
 def _called(frame: Frame, function: Value, arguments: Arguments) -> Values:
     handler = _CALLED.get(type(function))
     if handler is None:
-        return _foreign(frame, _last_name(arguments), arguments)
+        return _foreign(frame, last_name(arguments.node.func), arguments)
     return handler(frame, function, arguments)
 
 
@@ -100,11 +100,6 @@ def _called_bound(frame: Frame, function: Bound, arguments: Arguments) -> Values
 
 def _called_class(frame: Frame, function: ClassValue, arguments: Arguments) -> Values:
     return construct(frame.program, frame.program.scopes[function.scope], arguments)
-
-
-def _last_name(arguments: Arguments) -> str:
-    function = arguments.node.func
-    return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def _called_object(frame: Frame, function: Instance, arguments: Arguments) -> Values:

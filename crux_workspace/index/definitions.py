@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.index.facts import Definition, Dynamic
 from crux_workspace.index.program import Arguments, Frame
-from crux_workspace.index.texts import is_none, literal, shortened
+from crux_workspace.index.texts import is_none, last_name, literal, shortened
 from crux_workspace.index.values import EMPTY, External, Sequence, Setting, Values
 from crux_workspace.model.settings import (
     ContentOptions,
@@ -153,8 +153,7 @@ def _source(made: Arguments) -> str | Dynamic | None:
         return Dynamic(_rest(made)) if made.is_open else None
     node = made.source(3, "source")
     if isinstance(node, ast.Call):
-        called = node.func
-        return str(getattr(called, "attr", getattr(called, "id", ""))) or Dynamic(shortened(node))
+        return last_name(node.func) or Dynamic(shortened(node))
     return Dynamic(shortened(node))
 
 

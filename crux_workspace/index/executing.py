@@ -22,6 +22,7 @@ from crux_workspace.index.program import (
     Scope,
 )
 from crux_workspace.index.targets import assign_to
+from crux_workspace.index.texts import last_name
 from crux_workspace.index.values import (
     EMPTY,
     UNKNOWN,
@@ -124,11 +125,6 @@ def _walk(frame: Frame, body: Iterable[ast.stmt]) -> None:
 # -- definitions
 
 
-def _last_name(node: ast.expr) -> str:
-    called = node.func if isinstance(node, ast.Call) else node
-    return str(getattr(called, "attr", getattr(called, "id", "")))
-
-
 def _owner(frame: Frame, name: str, kind: str) -> Owner:
     above = frame.scope.owner
     return Owner(above.module, f"{above.name}.{name}" if above.name else name, kind)
@@ -137,7 +133,9 @@ def _owner(frame: Frame, name: str, kind: str) -> Owner:
 def _function(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     for decorator in node.decorator_list:
         evaluate(frame, decorator)
-    marks = frozenset(_last_name(each) for each in node.decorator_list)
+    marks = frozenset(
+        last_name(each.func if isinstance(each, ast.Call) else each) for each in node.decorator_list
+    )
     owner = _owner(frame, node.name, "function")
     scope = frame.program.scope(node, frame.scope.file, frame.scope, owner, marks)
     defaults(frame, scope, node.args)

@@ -18,12 +18,18 @@ __all__ = [
     "ProjectIndex",
     "Relation",
     "Skipped",
+    "printable",
 ]
 
 FORMAT = 1
 """Version of the JSON form; it grows when a field changes its meaning or goes away, not when one is added."""
 
 Access: TypeAlias = Literal["read", "write"]
+
+
+def printable(file: str) -> str:
+    """Return a name that can be printed and be JSON, whatever bytes it has."""
+    return file.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @dataclass(frozen=True, slots=True, order=True)

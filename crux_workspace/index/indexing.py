@@ -19,6 +19,7 @@ from crux_workspace.index.facts import (
     ProjectIndex,
     Relation,
     Skipped,
+    printable,
 )
 from crux_workspace.index.modules import Modules
 from crux_workspace.index.program import Program, Scope
@@ -112,11 +113,7 @@ def _walk(program: Program, scope: Scope, deep: set[str]) -> None:
     try:
         (walk_function if scope.is_function else walk_module)(program, scope)
     except RecursionError:
-        deep.add(_shown(scope))
-
-
-def _shown(scope: Scope) -> str:
-    return scope.file.encode("utf-8", "backslashreplace").decode("utf-8")
+        deep.add(printable(scope.file))
 
 
 def _put_together(

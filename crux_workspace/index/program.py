@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from crux_workspace.index.facts import Definition, Exposure, Operation, Owner, Place
+from crux_workspace.index.facts import Definition, Exposure, Operation, Owner, Place, printable
 from crux_workspace.index.modules import Modules
 from crux_workspace.index.slots import Readers, Slots
 from crux_workspace.index.values import EMPTY, ClassValue, Handle, Values, joined, settled
@@ -205,7 +205,7 @@ class Frame:
         line = lines[node.lineno - 1] if 0 < node.lineno <= len(lines) else ""
         before = line.encode("utf-8", "replace")[: node.col_offset]
         column = node.col_offset if line.isascii() else len(before.decode("utf-8", "replace"))
-        return Place(_printable(file), node.lineno, column + 1)
+        return Place(printable(file), node.lineno, column + 1)
 
     def look_up(self, name: str) -> Values | None:
         """Return what a name may be here, None when nobody defines it."""
@@ -242,7 +242,3 @@ class Frame:
                 elif before is not values:
                     together[name] = joined(before, values)
         self.env = together
-
-
-def _printable(file: str) -> str:
-    return file.encode("utf-8", "backslashreplace").decode("utf-8")

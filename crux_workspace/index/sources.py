@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crux_workspace.errors import ErrorCode, InvalidInputError, PathNotFoundError
-from crux_workspace.index.facts import Skipped
+from crux_workspace.index.facts import Skipped, printable
 
 __all__ = ["MAX_FILES", "MAX_FILE_BYTES", "Source", "SourceFolder"]
 
@@ -71,7 +71,7 @@ class SourceFolder:
             )
         for file in self._python_files():
             if len(self.sources) >= self.max_files:
-                self.skipped.append(Skipped(_shown(file), "too_many_files"))
+                self.skipped.append(Skipped(printable(file), "too_many_files"))
                 break
             data = self._bytes(file)
             tree = None if data is None else self._parsed(file, data)
@@ -90,12 +90,12 @@ class SourceFolder:
             below = here.relative_to(self.root).as_posix()
             prefix = "" if below == "." else f"{below}/"
             for name in [each for each in names if (here / each).is_symlink()]:
-                self.skipped.append(Skipped(_shown(f"{prefix}{name}"), "symlink"))
+                self.skipped.append(Skipped(printable(f"{prefix}{name}"), "symlink"))
             names[:] = sorted(name for name in names if _is_own(here / name))
             yield from (f"{prefix}{name}" for name in sorted(files) if name.endswith(".py"))
 
     def _bytes(self, file: str) -> bytes | None:
-        shown = _shown(file)
+        shown = printable(file)
         try:
             opened = os.open(self.root / file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError as error:
@@ -123,14 +123,14 @@ class SourceFolder:
             try:
                 return ast.parse(data)
             except (RecursionError, MemoryError):
-                self.skipped.append(Skipped(_shown(file), "too_deep"))
+                self.skipped.append(Skipped(printable(file), "too_deep"))
             except UnicodeError:
-                self.skipped.append(Skipped(_shown(file), "undecodable"))
+                self.skipped.append(Skipped(printable(file), "undecodable"))
             except (SyntaxError, ValueError) as error:
                 encoding = isinstance(error, SyntaxError) and _is_about_encoding(error)
                 reason = "undecodable" if encoding else "syntax_error"
                 self.skipped.append(
-                    Skipped(_shown(file), reason, getattr(error, "lineno", None) or None)
+                    Skipped(printable(file), reason, getattr(error, "lineno", None) or None)
                 )
         return None
 
@@ -155,11 +155,6 @@ def _is_own(folder: Path) -> bool:
     if name.startswith(".") or name in _OTHER_PEOPLES or folder.is_symlink():
         return False
     return not (folder / "pyvenv.cfg").exists()
-
-
-def _shown(file: str) -> str:
-    """Return a name that can be printed and be JSON, whatever bytes it has."""
-    return file.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _imports(tree: ast.Module) -> tuple[tuple[int, str, tuple[str, ...]], ...]:

@@ -27,6 +27,7 @@ __all__ = [
     "formatted",
     "hole",
     "is_none",
+    "last_name",
     "literal",
     "path_joined",
     "shortened",
@@ -91,6 +92,11 @@ def hole(node: ast.expr) -> str:
         found = ".".join([at.id, *reversed(names)])
         return "{" + found + "}" if len(found) <= 60 else "{}"
     return "{}"
+
+
+def last_name(node: ast.expr) -> str:
+    """Return the last part of a dotted name; empty for what is no name."""
+    return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def shortened(node: ast.expr | None) -> str:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["Moment", "check_moment"]
+__all__ = ["Moment", "at_ms", "check_moment"]
 
 Moment: TypeAlias = int | datetime
 """The sequence of a commit, or a time: the last commit at or before it."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def at_ms(moment: datetime) -> int:
+    """Return an aware time as whole milliseconds since the epoch, rounded down."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def check_moment(moment: object) -> Moment:

@@ -18,7 +18,7 @@ from crux_workspace.model.sources import MountListOptions
 from crux_workspace.mounts.calling import Caller, invalid, too_slow
 from crux_workspace.mounts.checking import Checker
 
-__all__ = ["MAX_ENTRIES", "MAX_PAGES", "Collected", "SourceListing", "children_of"]
+__all__ = ["MAX_ENTRIES", "MAX_PAGES", "Collected", "SourceListing", "child_of", "children_of"]
 
 MAX_ENTRIES = 100_000
 """Most files of one source that are gathered for a recursive listing, a glob or a search."""
@@ -228,6 +228,11 @@ def _within(path: str, entries: Iterable[WorkspaceEntry]) -> list[WorkspaceEntry
     return [e for e in entries if is_below(e.path, path) or (e.path == path and e.kind == "file")]
 
 
+def child_of(path: str, below: str) -> str:
+    """Return the child of a path at which what is below it stands."""
+    return f"{path}/{below[len(path) + 1 :].partition('/')[0]}"
+
+
 def children_of(path: str, entries: Iterable[WorkspaceEntry]) -> list[WorkspaceEntry]:
     """Return what is directly below a path; of what is deeper, the directory that holds it."""
     found: dict[str, WorkspaceEntry] = {}
@@ -235,6 +240,6 @@ def children_of(path: str, entries: Iterable[WorkspaceEntry]) -> list[WorkspaceE
         if entry.path == path or parent(entry.path) == path:
             found[entry.path] = entry
         else:
-            child = f"{path}/{entry.path[len(path) + 1 :].partition('/')[0]}"
+            child = child_of(path, entry.path)
             found.setdefault(child, WorkspaceDirectory(child, entry.mount))
     return [*found.values()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
 from crux_workspace.engine.codec import FilePlace, Gone, Op, Was, decode, encode
@@ -38,7 +38,7 @@ from crux_workspace.events.log import (
     sequence_of_key,
 )
 from crux_workspace.model.changes import Change
-from crux_workspace.model.moments import Moment
+from crux_workspace.model.moments import Moment, at_ms
 from crux_workspace.model.paths import ancestors, is_at_or_below
 from crux_workspace.model.versions import CommitEntry
 from crux_workspace.operations.purging import REDACTED
@@ -56,7 +56,6 @@ __all__ = [
 ]
 
 _PAGE = 64
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 # -- log
@@ -164,7 +163,7 @@ async def resolve_moment(space: Space, moment: Moment) -> Resolved:
     meta = read_meta(record)
     newest = 0 if meta is None else meta.sequence
     if isinstance(moment, datetime):
-        sequence = await last_at(reader, newest, (moment - _EPOCH) // timedelta(milliseconds=1))
+        sequence = await last_at(reader, newest, at_ms(moment))
     else:
         sequence = moment
         if sequence > newest:

@@ -22,7 +22,7 @@ from crux_workspace.model.globs import Glob
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
 from crux_workspace.model.paths import parent, sort_key
 from crux_workspace.mounts.calling import invalid, too_slow
-from crux_workspace.mounts.source_listing import children_of
+from crux_workspace.mounts.source_listing import child_of, children_of
 from crux_workspace.mounts.source_tree import SourceTree
 from crux_workspace.operations import sourced
 from crux_workspace.operations.space import Space
@@ -126,7 +126,7 @@ async def _on_from(
             return ListResult(shown, _cursor(listing, _Place(place.own, end, place.last)))
         if following is None:
             return ListResult(shown)
-        deep = [_child(path, entry) for entry in entries if _is_deep(path, entry)]
+        deep = [child_of(path, entry.path) for entry in entries if _is_deep(path, entry)]
         place = _Place(following, 0, deep[-1] if deep else place.last)
         if shown and limit is not None:
             return ListResult(shown, _cursor(listing, place))
@@ -179,10 +179,6 @@ def _key(entry: WorkspaceEntry) -> str:
 
 def _is_deep(path: str, entry: WorkspaceEntry) -> bool:
     return entry.path != path and parent(entry.path) != path
-
-
-def _child(path: str, entry: WorkspaceEntry) -> str:
-    return f"{path}/{entry.path[len(path) + 1 :].partition('/')[0]}"
 
 
 async def _gathered(

@@ -14,6 +14,7 @@ from crux_workspace.errors import ErrorCode
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.server.principals import Principal
 from crux_workspace.server.problems import Refusal
+from crux_workspace.server.ranges import tags_in
 from crux_workspace.server.shapes import CommonQuery, NoQuery, PastQuery
 from crux_workspace.server.wire import decode_body, etag_of, moment_of, parse_query
 
@@ -106,6 +107,10 @@ class Call:
         headers = self.request.headers
         return "if-match" in headers or "if-none-match" in headers
 
+    def demands_version(self, given: dict[str, Any]) -> bool:
+        """Tell whether headers say which version a change must find, and its arguments do not."""
+        return self.expects and "path" in given and given.get("if_version", 0) is None
+
     async def expected(
         self, reader: Workspace | Transaction, path: str
     ) -> int | WorkspaceFile | None:
@@ -191,11 +196,6 @@ class Call:
                 raise too_large(limit)
             if chunk:
                 yield chunk
-
-
-def tags_in(header: str) -> list[str]:
-    """Return the strong ETags that a header lists; our tags hold no comma."""
-    return [tag.strip() for tag in header.split(",")]
 
 
 def failed_precondition(path: str, current: int | None) -> Refusal:

@@ -42,7 +42,7 @@ async def carry_out(call: Call, verb: str, given: dict[str, Any]) -> Any:  # noq
     """
     workspace = call.workspace
     await check_versions(call.principal, workspace, verb, given)
-    conditional = call.expects and "path" in given and given.get("if_version", 0) is None
+    conditional = call.demands_version(given)
     try:
         if call.transaction is not None:
             return await call.service.transactions.run(call, verb, given)
@@ -75,7 +75,7 @@ async def update_file(call: Call) -> Response:
     if has_value:
         content_of(given)
     await check_versions(call.principal, call.workspace, "update", given)
-    if call.expects and given["if_version"] is None:
+    if call.demands_version(given):
         given["if_version"] = await call.expected(call.workspace, given["path"])
 
     def new_value(_: Any) -> Any:  # noqa: ANN401 - the file's value

@@ -16,11 +16,11 @@ from crux_workspace.api.opening import inline_file
 from crux_workspace.errors import ErrorCode, PathNotFoundError, VersionNotFoundError
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.jsontext import dump_compact
-from crux_workspace.server.calls import Call, failed_precondition, tags_in
+from crux_workspace.server.calls import Call, failed_precondition
 from crux_workspace.server.changing import carry_out
 from crux_workspace.server.partial import check_uri, check_versions
 from crux_workspace.server.problems import Refusal
-from crux_workspace.server.ranges import Span, matches, span_of
+from crux_workspace.server.ranges import Span, matches, span_of, tags_in
 from crux_workspace.server.wire import as_if_version, etag_of, json_answer
 
 if TYPE_CHECKING:

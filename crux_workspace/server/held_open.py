@@ -26,33 +26,6 @@ __all__ = ["STEP", "Transactions"]
 
 STEP = "workspace-step"
 """Header that numbers the changes of an open transaction from 1, so that one whose answer was lost can be sent again."""
-_VERBS = frozenset(
-    [
-        "list",
-        "read",
-        "read_bytes",
-        "read_text",
-        "read_json",
-        "read_many",
-        "exists",
-        "is_dir",
-        "stat",
-        "grep",
-        "artifacts",
-        "write",
-        "edit",
-        "append",
-        "set",
-        "rename",
-        "move",
-        "copy",
-        "delete",
-        "finalize",
-        "withdraw",
-    ]
-)
-
-
 _MOST_ENDED = 10_000
 _T = TypeVar("_T", "_Open", "_Ended")
 
@@ -186,7 +159,7 @@ class Transactions:
     async def run(self, call: Call, verb: str, given: dict[str, Any]) -> Any:  # noqa: ANN401
         """Carry out a verb in the transaction that a request names."""
         _, found = self._find(call, self._open)
-        if verb not in _VERBS or getattr(call.query, "at", None) is not None:
+        if getattr(call.query, "at", None) is not None:
             raise InvalidInputError(
                 f"A transaction does not offer this: {verb}.", details={"option": "transaction"}
             )
@@ -194,7 +167,7 @@ class Transactions:
         async def work() -> Any:  # noqa: ANN401 - any result
             async with found.busy:
                 try:
-                    if call.expects and "path" in given and given.get("if_version", 0) is None:
+                    if call.demands_version(given):
                         given["if_version"] = await call.expected(found.tx, given["path"])
                     return await getattr(found.tx, verb)(**given)
                 finally:

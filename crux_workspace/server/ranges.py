@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from crux_workspace.errors import ErrorCode
 from crux_workspace.server.problems import Refusal
 
-__all__ = ["Span", "matches", "span_of"]
+__all__ = ["Span", "matches", "span_of", "tags_in"]
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
@@ -56,10 +56,15 @@ def span_of(header: str | None, size: int) -> Span:
     return Span(first, last - first + 1, size, partial=True)
 
 
+def tags_in(header: str) -> list[str]:
+    """Return the ETags that a header lists; our tags hold no comma."""
+    return [tag.strip() for tag in header.split(",")]
+
+
 def matches(header: str | None, etag: str) -> bool:
     """Tell whether ``If-None-Match`` names the file as it is; weak and strong tags compare alike."""
     if header is None:
         return False
     if header.strip() == "*":
         return True
-    return any(tag.strip().removeprefix("W/") == etag for tag in header.split(","))
+    return any(tag.removeprefix("W/") == etag for tag in tags_in(header))

@@ -43,6 +43,8 @@ class Route:
     """Media type of a body that is no JSON."""
     writes: bool = False
     """Only a token that may write is let in."""
+    approves: bool = False
+    """Only a token that may see approvals is let in."""
     in_transaction: bool = False
     """It works in an open transaction too."""
     answer: str = "json"
@@ -322,6 +324,7 @@ ROUTES: tuple[Route, ...] = (
         path="/v1/approvals",
         handler=approvals,
         summary="List the threads that wait for an approval.",
+        approves=True,
     ),
     Route(
         method="POST",

@@ -6,8 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect, Request
@@ -15,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crux_workspace.errors import ErrorCode, WorkspaceError
+from crux_workspace.model.failures import where_it_failed
 from crux_workspace.server.access import let_in
 from crux_workspace.server.calls import Call
 from crux_workspace.server.exchange import Received, Sent
@@ -37,7 +36,6 @@ __all__ = ["Service"]
 
 _log = logging.getLogger("crux_workspace.server")
 _SWEEP_S = 1.0
-_FRAMES = 8
 _METHODS: dict[str, dict[str, Route]] = {}
 for _route in ROUTES:
     _METHODS.setdefault(_route.path, {})[_route.method] = _route
@@ -170,7 +168,7 @@ class Service:
             return problem(error)
         if isinstance(error, TimeoutError):
             return problem(too_slow())
-        _log.error("a request failed: %s at %s", type(error).__name__, _places(error))
+        _log.error("a request failed: %s", where_it_failed(error))
         return problem(
             Refusal(500, "The service failed; its log says why.", code=ErrorCode.INTERNAL)
         )
@@ -204,7 +202,7 @@ class Service:
     async def _answer(
         self, route: Route, request: Request, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        principal = let_in(self, request, writes=route.writes)
+        principal = let_in(self, request, writes=route.writes, approves=route.approves)
         call = Call(self, route, request, principal)
         try:
             with self._working():
@@ -288,12 +286,6 @@ def _known_route(path: str) -> str:
     if path in _METHODS or path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
         return path
     return "/threads/" if path.startswith("/threads/") else "other"
-
-
-def _places(error: BaseException) -> str:
-    """Return where an error came from; its text may hold paths or content."""
-    frames = extract_tb(error.__traceback__)[-_FRAMES:]
-    return " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
 
 
 def _is_plain(scope: Scope) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -33,6 +34,7 @@ S = TypeVar("S", bound=Struct)
 
 _NO_STORE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _encode = msgspec.json.Encoder().encode
+_encode_large = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def parse_query(raw: bytes, kind: type[S]) -> S:
@@ -165,9 +167,7 @@ def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = 
     try:
         body = _encode(plain(value))
     except (TypeError, OverflowError):  # a JSON number beyond 64 bits
-        import json
-
-        body = json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")).encode()
+        body = _encode_large(plain(value)).encode()
     return Response(
         body, status, _NO_STORE if headers is None else _NO_STORE | headers, "application/json"
     )

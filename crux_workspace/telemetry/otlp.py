@@ -11,17 +11,13 @@ import msgspec
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.extras import need_extra
 from crux_workspace.model.values import Value
+from crux_workspace.telemetry.attributes import OPERATION, PATH_HASH, VERSION
+from crux_workspace.telemetry.recorder import VERSION_SPAN
 
 __all__ = ["JSON", "PROTOBUF", "Marker", "markers_of"]
 
-MARKER_SPAN = "workspace.version"
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
-_HASH, _VERSION, _OPERATION = (
-    "crux.workspace.path_hash",
-    "crux.workspace.version",
-    "crux.workspace.operation",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +111,20 @@ def _protobuf_spans(body: bytes) -> Iterator[_Span]:
                             each.key, _AnyValue(each.value.string_value, each.value.int_value)
                         )
                         for each in span.attributes
-                        if each.key in (_HASH, _VERSION, _OPERATION)
+                        if each.key in (PATH_HASH, VERSION, OPERATION)
                     ],
                 )
 
 
 def _marker(span: _Span) -> Marker | None:
     """Return what a version marker says; None for every other span, and for one that is malformed."""
-    if span.name != MARKER_SPAN:
+    if span.name != VERSION_SPAN:
         return None
     found = {each.key: each.value for each in span.attributes}
     try:
-        path_hash = found[_HASH].string_value or ""
-        operation = found[_OPERATION].string_value or ""
-        version = int(found[_VERSION].int_value or 0)
+        path_hash = found[PATH_HASH].string_value or ""
+        operation = found[OPERATION].string_value or ""
+        version = int(found[VERSION].int_value or 0)
         at = int(span.start_time_unix_nano) // 1_000_000
     except (KeyError, ValueError):
         return None

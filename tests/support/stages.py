@@ -52,7 +52,7 @@ def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
 
 
 ALL_STORES = os.environ.get("CRUX_STORES") == "all"
-"""Play on Redis, on journaled stores, and on assets in S3 too: `CRUX_STORES=all`; by default they are held to the kits and the contract."""
+"""Play on Redis, on journaled stores, and on assets in S3 too: `CRUX_STORES=all`; ``make test`` does, but for the sweeps of faults."""
 
 KINDS = (
     "memory",

@@ -5,7 +5,6 @@ A word that is known only at run time, and a text that is not understood, make a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from crux_workspace.agent.commands.carriers import Carried, set_by
@@ -13,7 +12,12 @@ from crux_workspace.agent.commands.grammar import Script, parse
 from crux_workspace.agent.commands.options import stands_in
 from crux_workspace.agent.commands.wordrules import WordRule
 from crux_workspace.agent.commands.words import Word
-from crux_workspace.agent.commands.wrappers import carried, own_words, reads_script_from_input
+from crux_workspace.agent.commands.wrappers import (
+    ASSIGNMENT,
+    carried,
+    own_words,
+    reads_script_from_input,
+)
 
 __all__ = ["MAX_NESTING", "denied", "leading_assignments"]
 
@@ -110,7 +114,7 @@ def _denied_content(
 def leading_assignments(words: Sequence[Word]) -> int:
     """Return how many words in front are assignments."""
     count = 0
-    while count < len(words) and re.match(r"[A-Za-z_]\w*\+?=", words[count].text):
+    while count < len(words) and ASSIGNMENT.match(words[count].text):
         count += 1
     return count
 

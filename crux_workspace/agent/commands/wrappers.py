@@ -21,7 +21,14 @@ from crux_workspace.agent.commands.carriers import (
 from crux_workspace.agent.commands.runners import run_by
 from crux_workspace.agent.commands.words import Word, base_name, literal
 
-__all__ = ["INTERPRETERS", "SHELLS", "carried", "own_words", "reads_script_from_input"]
+__all__ = [
+    "ASSIGNMENT",
+    "INTERPRETERS",
+    "SHELLS",
+    "carried",
+    "own_words",
+    "reads_script_from_input",
+]
 
 SHELLS = frozenset(
     {"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash", "posh", "xonsh", "elvish", "nu"}
@@ -120,7 +127,8 @@ _EXEC_FLAGS = {
     "fdfind": ("-x", "-X", "--exec", "--exec-batch"),
 }
 _LATER = frozenset({"at", "batch", "crontab"})
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+"""What a word begins with that gives a variable a value."""
 
 
 def carried(words: Sequence[Word]) -> list[Carried] | None:
@@ -275,7 +283,7 @@ def _first_of_other(spec: _Options, words: Sequence[Word], found: list[Carried])
                 return None
             at += step
             continue
-        elif spec.assignments and _ASSIGNMENT.match(text):
+        elif spec.assignments and ASSIGNMENT.match(text):
             found += set_by(words, at, at + 1)
             at += 1
             continue

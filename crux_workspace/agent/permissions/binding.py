@@ -15,7 +15,7 @@ from crux_workspace.agent.permissions.requests import (
     SubagentRequest,
 )
 
-__all__ = ["digest", "is_text", "shown", "slot"]
+__all__ = ["digest", "is_text", "slot"]
 
 
 def slot(request: Request, thread: str, call_id: str | None) -> str:
@@ -28,15 +28,6 @@ def slot(request: Request, thread: str, call_id: str | None) -> str:
 def is_text(text: str) -> bool:
     """Tell whether a text can be written as UTF-8."""
     return not any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def shown(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return what a person is shown, without what is no text (names that are not UTF-8)."""
-    if isinstance(value, str):
-        return value if is_text(value) else value.encode("utf-8", "replace").decode()
-    if isinstance(value, Mapping):
-        return {key: shown(item) for key, item in value.items()}
-    return [shown(item) for item in value] if isinstance(value, list) else value
 
 
 def _subject(request: Request) -> str:

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from crux_workspace.agent.permissions.binding import digest, is_text, shown, slot
+from crux_workspace.agent.permissions.binding import digest, is_text, slot
 from crux_workspace.agent.permissions.decisions import (
     Answer,
     AnswerWord,
@@ -65,6 +65,7 @@ from crux_workspace.errors import (
 )
 from crux_workspace.model.clocks import Clock, random_id, wall_clock_ms
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.sendable import writable
 from crux_workspace.storage.memory import MemoryRecordStore
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.tools import ToolResult, ToolSet
@@ -322,7 +323,7 @@ class PermissionGate:
             Interrupt(
                 interrupt_id=f"perm-{random_id()[:20]}",
                 kind=request.kind,
-                detail=shown(found.detail),
+                detail=writable(found.detail),
                 tool_call_id=own_call_id,
                 allow_always=found.allow_always and all(is_text(p) for _, p in found.grants),
                 thread_id=thread,
