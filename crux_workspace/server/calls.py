@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from crux_workspace.server.principals import Principal
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.ranges import tags_in
 from crux_workspace.server.shapes import CommonQuery, NoQuery, PastQuery
-from crux_workspace.server.wire import decode_body, etag_of, moment_of, parse_query
+from crux_workspace.server.wire import as_if_version, decode_body, etag_of, moment_of, parse_query
 
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
@@ -31,6 +32,8 @@ ACTOR = "workspace-actor"
 IDEMPOTENCY_KEY = "idempotency-key"
 TRANSACTION = "workspace-transaction"
 _JSON_TYPES = ("application/json",)
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ONE_TAG = re.compile(r'"[0-9a-f]{32}\.[0-9]{1,15}"')
 
 
 class Call:
@@ -96,8 +99,15 @@ class Call:
 
     def _label(self, name: str) -> str | None:
         """Return a header that may say any text: percent-encoded UTF-8."""
-        given = self.request.headers.get(name)
-        return None if given is None else unquote(given)
+        values = self.request.headers.getlist(name)
+        if not values:
+            return None
+        if len(values) > 1 or not values[0].strip() or _BAD_ESCAPE.search(values[0]):
+            raise Refusal(400, f"{name} must be given once, as percent-encoded UTF-8.")
+        try:
+            return unquote(values[0], errors="strict")
+        except UnicodeDecodeError:
+            raise Refusal(400, f"{name} must be given once, as percent-encoded UTF-8.") from None
 
     # -- what it expects
 
@@ -108,8 +118,16 @@ class Call:
         return "if-match" in headers or "if-none-match" in headers
 
     def demands_version(self, given: dict[str, Any]) -> bool:
-        """Tell whether headers say which version a change must find, and its arguments do not."""
-        return self.expects and "path" in given and given.get("if_version", 0) is None
+        """Tell whether headers say which version a change must find.
+
+        Raises:
+            Refusal: Its arguments say it too.
+        """
+        if not self.expects or "path" not in given:
+            return False
+        if given.get("if_version") is not None:
+            raise Refusal(400, "Name the expected version once: by a header, or by if_version.")
+        return "if_version" in given
 
     async def expected(
         self, reader: Workspace | Transaction, path: str
@@ -129,6 +147,8 @@ class Call:
             return 0
         if wanted is None:
             return None
+        if _ONE_TAG.fullmatch(wanted.strip()):
+            return as_if_version(wanted.strip(), path)  # judged by the verb, which knows its key
         file = await reader.stat(path)
         if file is None or (wanted.strip() != "*" and etag_of(file) not in tags_in(wanted)):
             raise failed_precondition(path, None if file is None else file.version)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.responses import Response
@@ -41,9 +43,10 @@ async def carry_out(call: Call, verb: str, given: dict[str, Any]) -> Any:  # noq
         Refusal: The file is not the one that a header names (412).
     """
     workspace = call.workspace
-    await check_versions(call.principal, workspace, verb, given)
+    staged = call.transaction is not None
+    await check_versions(call.principal, workspace, verb, given, staged=staged)
     conditional = call.demands_version(given)
-    try:
+    with _as_precondition(conditional):
         if call.transaction is not None:
             return await call.service.transactions.run(call, verb, given)
         if conditional:
@@ -51,6 +54,13 @@ async def carry_out(call: Call, verb: str, given: dict[str, Any]) -> Any:  # noq
         if verb not in _KEYLESS and call.idempotency_key is not None:
             given["idempotency_key"] = call.idempotency_key
         return await getattr(workspace, verb)(**given)
+
+
+@contextmanager
+def _as_precondition(conditional: bool) -> Iterator[None]:
+    """Let a conflict with the version that a header named be the answer to that header (412)."""
+    try:
+        yield
     except ConflictError as error:
         if not conditional:
             raise
@@ -75,7 +85,8 @@ async def update_file(call: Call) -> Response:
     if has_value:
         content_of(given)
     await check_versions(call.principal, call.workspace, "update", given)
-    if call.demands_version(given):
+    conditional = call.demands_version(given)
+    if conditional:
         given["if_version"] = await call.expected(call.workspace, given["path"])
 
     def new_value(_: Any) -> Any:  # noqa: ANN401 - the file's value
@@ -84,13 +95,14 @@ async def update_file(call: Call) -> Response:
         return given["content"]
 
     try:
-        file = await call.workspace.update(
-            given["path"],
-            new_value,
-            max_attempts=1,
-            if_version=given["if_version"],
-            idempotency_key=call.idempotency_key,
-        )
+        with _as_precondition(conditional):
+            file = await call.workspace.update(
+                given["path"],
+                new_value,
+                max_attempts=1,
+                if_version=given["if_version"],
+                idempotency_key=call.idempotency_key,
+            )
     except _NoValue:
         return answer(call, "update", None)
     return answer(call, "update", file)

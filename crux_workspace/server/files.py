@@ -57,8 +57,9 @@ class _Found:
 async def get_file(call: Call) -> Response:
     """Answer a file's bytes, a range of them, or that the client has them already."""
     given = {"path": call.query.path, "version": call.query.version}
-    await check_versions(call.principal, call.workspace, "read", given)
-    if call.transaction is not None or call.query.form != "bytes":
+    staged = call.transaction is not None
+    await check_versions(call.principal, call.workspace, "read", given, staged=staged)
+    if staged or call.query.form != "bytes":
         return await _whole_file(call)
     tree = call.tree
     found = await _find(call, tree)

@@ -75,6 +75,19 @@ def masked_error(principal: Principal, error: WorkspaceError) -> WorkspaceError:
         return type(error)(
             "The limits of the namespace refuse the change.", code=error.code, details=details
         )
+    if error.code == ErrorCode.TRANSACTION_CONFLICT:
+        conflicts = [
+            conflict
+            for conflict in error.details.get("conflicts", [])
+            if principal.router.find(str(conflict.get("path"))) is not None
+        ]
+        return type(error)(
+            "The transaction was refused: what it read or wrote changed since it began; nothing was applied.",
+            code=error.code,
+            details={**error.details, "conflicts": conflicts},
+            hint=error.hint,
+            retryable=True,
+        )
     if isinstance(error, AccessDeniedError) and error.code == ErrorCode.OUTSIDE_MOUNTS:
         return AccessDeniedError(
             "A path is outside what the token may see.",

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from crux_workspace.errors import ErrorCode
-from crux_workspace.server import shapes
 from crux_workspace.server.answers import REF, RESULTS, result_components
 from crux_workspace.server.routes import ROUTES, Route
 
@@ -137,8 +136,7 @@ def _headers(route: Route) -> list[dict[str, Any]]:
             names.append("Workspace-Step")
     if route.answer == "events":
         names.append("Last-Event-ID")
-    conditional = route.body is not None and issubclass(route.body, shapes.PathBody)
-    if route.path == "/v1/file" or conditional:
+    if route.takes_conditions:
         names += ["If-Match", "If-None-Match"]
     if route.path == "/v1/file" and route.method == "GET":
         names += ["Range", "If-Range"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import (
@@ -10,6 +11,7 @@ from crux_workspace.errors import (
     InvalidInputError,
     VersionNotFoundError,
 )
+from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.paths import normalise_directory_hint
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 from crux_workspace.server.masking import shown
@@ -18,7 +20,15 @@ if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
     from crux_workspace.server.principals import Principal
 
-__all__ = ["check_uri", "check_versions", "refuse_whole", "visible_history", "visible_log"]
+__all__ = [
+    "artifacts_page",
+    "check_uri",
+    "check_versions",
+    "refuse_whole",
+    "visible_artifacts",
+    "visible_history",
+    "visible_log",
+]
 
 _PAGE = 256
 _WHOLE = ("usage", "gc", "drop_namespace")
@@ -84,18 +94,27 @@ async def _came(principal: Principal, ws: Workspace, path: str) -> int:
 
 
 async def check_versions(
-    principal: Principal, ws: Workspace, verb: str, given: dict[str, Any]
+    principal: Principal, ws: Workspace, verb: str, given: dict[str, Any], *, staged: bool = False
 ) -> None:
     """Refuse versions that a file had where the caller sees nothing; nothing is looked up for callers who see all.
 
+    What a transaction has at a path can be another file than the workspace has there: in one (`staged`) no version is named at all.
+
     Raises:
         VersionNotFoundError: One is older than the file's coming (``VERSION_NOT_FOUND``).
-        AccessDeniedError: An undo or redo that may bring one back (``PERMISSION_DENIED``).
+        AccessDeniedError: An undo or redo that may bring one back, or a version in a transaction (``PERMISSION_DENIED``).
     """
     if not principal.partial or "path" not in given:
         return
     named = [given.get(name) for name in ("version", "from_version", "to_version")]
     wanted = [version for version in named if version is not None]
+    if staged and wanted:
+        raise AccessDeniedError(
+            "A token that sees a part of the tree names no versions in a transaction.",
+            code=ErrorCode.PERMISSION_DENIED,
+            details={"path": given["path"]},
+            hint="Read or finalize the version outside of the transaction.",
+        )
     blind = verb == "redo" or (verb == "undo" and not wanted)
     if not wanted and not blind and verb != "diff":
         return
@@ -121,6 +140,41 @@ async def check_versions(
         )
 
 
+async def visible_artifacts(
+    principal: Principal, ws: Workspace | None, found: list[Artifact]
+) -> list[Artifact]:
+    """Leave out artifacts that show a version from where the caller sees nothing.
+
+    Without a workspace to look a file's history up in (the past, a transaction) all that show an older version than the head are left out.
+    """
+    if not principal.partial:
+        return found
+    return [
+        artifact
+        for artifact in found
+        if artifact.version == artifact.head_version
+        or (ws is not None and await _came(principal, ws, artifact.path) < artifact.version)
+    ]
+
+
+async def artifacts_page(
+    principal: Principal,
+    call: Callable[..., Awaitable[list[Artifact]]],
+    given: dict[str, Any],
+    *,
+    exact: Workspace | None,
+) -> list[Artifact]:
+    """Return as many visible artifacts as are asked for; `call` takes the arguments of ``artifacts``."""
+    limit, after = given.get("limit"), given.get("after")
+    found: list[Artifact] = []
+    while True:
+        page = await call(**{**given, "after": after})
+        found += await visible_artifacts(principal, exact, page)
+        if limit is None or len(page) < limit or len(found) >= limit:
+            return found[:limit]
+        after = page[-1].path
+
+
 async def check_uri(principal: Principal, ws: Workspace, uri: str) -> None:
     """Refuse a URI that is not one of the artifacts that the caller can list.
 
@@ -132,7 +186,8 @@ async def check_uri(principal: Principal, ws: Workspace, uri: str) -> None:
     after: str | None = None
     while True:
         page = await ws.artifacts(limit=_PAGE, after=after)
-        if any(artifact.uri == uri for artifact in page):
+        same = [artifact for artifact in page if artifact.uri == uri]
+        if await visible_artifacts(principal, ws, same):
             return
         if len(page) < _PAGE:
             raise InvalidInputError(

@@ -7,13 +7,16 @@ from typing import Any
 
 from starlette.responses import Response
 
+from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.versions import CommitEntry
 from crux_workspace.server.calls import Call
 from crux_workspace.server.masking import shown
 from crux_workspace.server.naming import visible_namespaces
 from crux_workspace.server.partial import (
+    artifacts_page,
     check_versions,
     refuse_whole,
+    visible_artifacts,
     visible_history,
     visible_log,
 )
@@ -30,12 +33,24 @@ async def read_verb(call: Call) -> Response:
     verb = call.route.verbs[0]
     given = arguments_of(call.query if call.body is None else call.body)
     refuse_whole(call.principal, verb)
-    await check_versions(call.principal, call.workspace, verb, given)
-    if call.transaction is not None:
+    staged = call.transaction is not None
+    await check_versions(call.principal, call.workspace, verb, given, staged=staged)
+    if verb == "artifacts":
+        return answer(call, verb, await _artifacts(call, given))
+    if staged:
         result = await call.service.transactions.run(call, verb, given)
     else:
         result = await getattr(call.tree, verb)(**given)
     return answer(call, verb, result)
+
+
+async def _artifacts(call: Call, given: dict[str, Any]) -> list[Artifact]:
+    if call.transaction is not None:
+        staged = await call.service.transactions.run(call, "artifacts", given)
+        return await visible_artifacts(call.principal, None, staged)
+    is_now = call.query.at is None
+    exact = call.workspace if is_now else None
+    return await artifacts_page(call.principal, call.tree.artifacts, given, exact=exact)
 
 
 async def history(call: Call) -> Response:

@@ -58,6 +58,12 @@ class Route:
         """Whether it may take as long as its bytes take."""
         return self.answer in ("bytes", "events") or self.raw_body is not None
 
+    @property
+    def takes_conditions(self) -> bool:
+        """Whether ``If-Match`` and ``If-None-Match`` can say which version of its file it is about."""
+        about_a_file = self.body is not None and issubclass(self.body, shapes.PathBody)
+        return self.path == "/v1/file" or about_a_file
+
 
 COMPOSED = {
     "walk": "GET /v1/list with recursive, page by page",

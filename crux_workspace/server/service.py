@@ -209,6 +209,12 @@ class Service:
                 await call.read()
                 if call.transaction is not None and not route.in_transaction:
                     raise Refusal(400, "This cannot be done in an open transaction.")
+                if route.writes and call.expects and not route.takes_conditions:
+                    raise Refusal(
+                        400,
+                        "If-Match and If-None-Match do not say here which file they are about.",
+                        hint="Name the version in the body, with if_version.",
+                    )
                 if route.streams:
                     answer = await route.handler(call)
                 else:

@@ -8,12 +8,12 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from crux_workspace.api.transaction import Transaction
-from crux_workspace.errors import ErrorCode, WorkspaceError
+from crux_workspace.errors import ErrorCode, LimitExceededError, WorkspaceError
 from crux_workspace.model.transactions import Replayed
 from crux_workspace.server import shapes
 from crux_workspace.server.calls import Call
 from crux_workspace.server.masking import shown
-from crux_workspace.server.partial import check_versions
+from crux_workspace.server.partial import check_versions, visible_artifacts
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.wire import (
     arguments_of,
@@ -52,15 +52,22 @@ async def run_operations(call: Call) -> Response:
     """Carry out a list of operations as one commit, or nothing of it."""
     operations = _checked(call)
     for verb, given in operations:
-        await check_versions(call.principal, call.workspace, verb, given)
+        await check_versions(call.principal, call.workspace, verb, given, staged=True)
 
     async def work(tx: Transaction) -> list[Any]:
         done.clear()
         done.append(tx)
         results = []
+        held, most = 0, call.service.limits.max_json_bytes
         for number, (verb, given) in enumerate(operations):
             try:
-                results.append(await getattr(tx, verb)(**given))
+                result = await getattr(tx, verb)(**given)
+                if verb == "artifacts":
+                    result = await visible_artifacts(call.principal, None, result)
+                held += _size_of(result)
+                if held > most:
+                    raise _too_much(most)
+                results.append(result)
             except WorkspaceError as error:
                 error.details["operation"] = number
                 raise
@@ -75,6 +82,25 @@ async def run_operations(call: Call) -> Response:
     commit = done[0].committed
     told = [shown(call.principal, each) for each in result]
     return json_answer({"results": told, "commit": plain(commit), "replayed": False})
+
+
+def _size_of(result: Any) -> int:  # noqa: ANN401 - any result
+    """Return about how much of an answer is content."""
+    if isinstance(result, dict):
+        return sum(_size_of(each) for each in result.values())
+    content = getattr(result, "content", None)
+    if isinstance(content, str):
+        return len(content)
+    matches = getattr(result, "matches", ())
+    return sum(len(m.text) + sum(map(len, (*m.before, *m.after))) for m in matches)
+
+
+def _too_much(most: int) -> LimitExceededError:
+    return LimitExceededError(
+        f"The results of the transaction hold more than {most} characters; read in requests of their own.",
+        code=ErrorCode.COMMIT_TOO_LARGE,
+        details={"limit": most},
+    )
 
 
 def _checked(call: Call) -> list[tuple[str, dict[str, Any]]]:
