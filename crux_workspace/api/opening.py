@@ -20,11 +20,6 @@ class InlineFile:
     file: WorkspaceFile
     data: bytes
 
-    @property
-    def size(self) -> int:
-        """How many bytes it has."""
-        return len(self.data)
-
 
 async def inline_file(tree: ReadMethods, path: str) -> InlineFile | None:
     """Return a file with its bytes, from one snapshot; None where there is none, and where its bytes lie elsewhere.

@@ -252,9 +252,8 @@ async def _stream(
         upload = await put_asset(ports, path, measured(), mime_type)
     except Exception:
         if broken:
-            raise broken[0] from broken[
-                0
-            ].__cause__  # the caller's own stream failed, not the store
+            # The caller's own stream failed, not the store.
+            raise broken[0] from broken[0].__cause__
         raise
     content = measure.content()
     _placed_in(content, upload)

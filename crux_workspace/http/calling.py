@@ -46,7 +46,7 @@ class HttpCore:
     tools: ToolOptions
     session: Session | None = None
     """What the service told of the workspace when it was opened."""
-    watches: WeakSet[Any] = field(default_factory=WeakSet)
+    watches: WeakSet[Stoppable] = field(default_factory=WeakSet)
     openings: set[asyncio.Future[None]] = field(default_factory=set)
     """Watches that do not know yet where they begin: changes wait for them."""
     in_flight: set[asyncio.Future[Any]] = field(default_factory=set)

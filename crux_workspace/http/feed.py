@@ -288,7 +288,6 @@ def _event_of(frame: Frame) -> WorkspaceChangeEvent:
 def _error_of(frame: Frame) -> WorkspaceError:
     """Return the error that a frame tells of, which may be a problem or an error as plain data."""
     told = frame.json()
-    error = error_of_problem({**told, "detail": told.get("detail", told.get("message"))})
     if "code" not in told:
         raise corrupt("an error without a code")
-    return error
+    return error_of_problem({**told, "detail": told.get("detail", told.get("message"))})

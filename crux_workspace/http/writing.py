@@ -201,9 +201,8 @@ class HttpWrites(HttpReads):
             file = await self.stat(path, namespace=namespace)
             if file is not None and _is_expected(file, if_version):
                 return file
-            await self._judge(
-                path, expected, namespace
-            )  # refuses, unless it has become so meanwhile
+            # Refuses, unless it has become so meanwhile.
+            await self._judge(path, expected, namespace)
 
     async def _judge(self, path: str, expected: int | str | None, namespace: str | None) -> None:
         """Let the service say why a file is not the one to change.

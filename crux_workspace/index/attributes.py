@@ -93,7 +93,7 @@ def _bound(frame: Frame, owner: Instance | ClassValue, member: Value) -> Values:
     if isinstance(owner, ClassValue):
         return one(member)
     if scope.marks & _PROPERTIES:
-        return invoke(frame.program, scope, owner, None)
+        return invoke(scope, owner, None)
     return one(Bound(member.scope, owner))
 
 
@@ -121,7 +121,7 @@ def _entered(frame: Frame, value: Value) -> Values:
         program = frame.program
         for name in ("__aenter__", "__enter__"):
             found = [
-                invoke(program, program.scopes[member.scope], value, None)
+                invoke(program.scopes[member.scope], value, None)
                 for member in program.member(program.scopes[value.scope], name)
                 if isinstance(member, FunctionValue)
             ]

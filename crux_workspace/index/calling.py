@@ -90,12 +90,12 @@ def _called(frame: Frame, function: Value, arguments: Arguments) -> Values:
 
 
 def _called_function(frame: Frame, function: FunctionValue, arguments: Arguments) -> Values:
-    return invoke(frame.program, frame.program.scopes[function.scope], None, arguments)
+    return invoke(frame.program.scopes[function.scope], None, arguments)
 
 
 def _called_bound(frame: Frame, function: Bound, arguments: Arguments) -> Values:
     scope = frame.program.scopes[function.scope]
-    return invoke(frame.program, scope, function.receiver, arguments)
+    return invoke(scope, function.receiver, arguments)
 
 
 def _called_class(frame: Frame, function: ClassValue, arguments: Arguments) -> Values:
@@ -106,7 +106,7 @@ def _called_object(frame: Frame, function: Instance, arguments: Arguments) -> Va
     program = frame.program
     members = program.member(program.scopes[function.scope], "__call__")
     found = [
-        invoke(program, program.scopes[each.scope], function, arguments)
+        invoke(program.scopes[each.scope], function, arguments)
         for each in members
         if isinstance(each, FunctionValue)
     ]
@@ -264,13 +264,12 @@ def _path(frame: Frame, arguments: Arguments) -> Values:
 
 
 def _super(frame: Frame, arguments: Arguments) -> Values:
-    program = frame.program
     scope = frame.scope.parent
     while scope is not None and not scope.is_class:
         scope = scope.parent
     bases = EMPTY if scope is None else scope.bases
     found = [Instance(each.scope) for each in bases if isinstance(each, ClassValue)]
-    return frozenset(found) if program.scopes and found else _NOTHING
+    return frozenset(found) if found else _NOTHING
 
 
 _BUILTINS: dict[str, Callable[[Frame, Arguments], Values]] = {

@@ -157,7 +157,7 @@ def _source(made: Arguments) -> str | Dynamic | None:
     return Dynamic(shortened(node))
 
 
-def tool_settings(frame: Frame, made: Arguments | None) -> dict[str, Any]:
+def tool_settings(made: Arguments | None) -> dict[str, Any]:
     """Return the options of the generated tools with the tools' names, which are empty where the code does not tell."""
     defaults = {
         name: _defaults(ToolOptions)[name]
@@ -184,7 +184,7 @@ def named_tools(options: dict[str, Any]) -> list[str]:
 
 def _tools(frame: Frame, arguments: Arguments) -> dict[str, Any] | Dynamic:
     made = _given(frame, arguments, "tools", "ToolOptions")
-    return made if isinstance(made, Dynamic) else tool_settings(frame, made)
+    return made if isinstance(made, Dynamic) else tool_settings(made)
 
 
 # -- where it is kept: the kind of store, never a URL, which may hold a password

@@ -186,7 +186,10 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Values:
         if isinstance(value, Handle):
             names = [each.value for each in index if isinstance(each, Const) and each.is_text]
             kind = "tool" if value.kind == "tools" else value.kind
-            tools = [Handle(kind, value.definition, value.namespace, value.guard, str(name)) for name in names]  # fmt: skip
+            tools = [
+                Handle(kind, value.definition, value.namespace, value.guard, str(name))
+                for name in names
+            ]
             found.append(frozenset(tools) or _NOTHING)
             continue
         if isinstance(value, Record):

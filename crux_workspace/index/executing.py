@@ -40,7 +40,6 @@ from crux_workspace.index.values import (
 __all__ = ["walk_function", "walk_module"]
 
 _MAX_DEPTH = 90
-_FIXTURES = ("test", "fixture")
 
 
 def walk_module(program: Program, scope: Scope) -> None:

@@ -28,7 +28,6 @@ def parameters(scope: Scope) -> list[str]:
 
 
 def invoke(
-    program: Program,
     scope: Scope,
     receiver: Instance | ClassValue | None,
     arguments: Arguments | None,
@@ -83,7 +82,7 @@ def construct(program: Program, scope: Scope, arguments: Arguments) -> Values:
     made = Instance(scope.number)
     makers = [v for v in program.member(scope, "__init__") if isinstance(v, FunctionValue)]
     for maker in makers:
-        invoke(program, program.scopes[maker.scope], made, arguments)
+        invoke(program.scopes[maker.scope], made, arguments)
     if not makers:
         _fill(program, scope, arguments)
     return one(made)

@@ -114,6 +114,6 @@ def expose(
 def _tools_of(frame: Frame, handle: Handle) -> tuple[str, ...]:
     definition = frame.program.definition(handle)
     if definition is None:
-        return tuple(tool_settings(frame, None)["names"])
+        return tuple(tool_settings(None)["names"])
     tools = definition.settings["tools"]
     return tuple(tools["names"]) if isinstance(tools, dict) else ()

@@ -210,7 +210,7 @@ def mentioned(frame: Frame, values: Values, node: ast.Call) -> None:
 
 def _as_tools(frame: Frame, of: Handle, arguments: Arguments) -> Values:
     definition = frame.program.definition(of)
-    base = tool_settings(frame, None) if definition is None else definition.settings["tools"]
+    base = tool_settings(None) if definition is None else definition.settings["tools"]
     options = dict(base) if isinstance(base, dict) else {"prefix": Dynamic("")}
     options.pop("names", None)
     order = ("namespace", "prefix", "delete", "undo", "extra")

@@ -216,6 +216,12 @@ def _too_large(path: str, size: int) -> InvalidInputError:
 def _refused(error: WorkspaceError) -> MCPError:
     """Turn an error into the protocol's, with the code and the hint as data."""
     missing = error.code in ("FILE_NOT_FOUND", "VERSION_NOT_FOUND", "VERSION_EXPIRED")
-    code = _NOT_FOUND if missing else types.INVALID_PARAMS if isinstance(error, InvalidInputError) else types.INTERNAL_ERROR  # fmt: skip
+    code = (
+        _NOT_FOUND
+        if missing
+        else types.INVALID_PARAMS
+        if isinstance(error, InvalidInputError)
+        else types.INTERNAL_ERROR
+    )
     data = {"code": error.code.value, "hint": error.hint}
     return MCPError(code, writable(error.message), writable(data))

@@ -11,7 +11,15 @@ from crux_workspace.model.mime import DEFAULTS, guess, is_binary
 from crux_workspace.model.settings import Mount
 from crux_workspace.mounts.calling import invalid
 
-__all__ = ["MAX_CURSOR_BYTES", "MAX_URI_BYTES", "check_cursor", "check_fields", "check_value", "described", "encoded"]  # fmt: skip
+__all__ = [
+    "MAX_CURSOR_BYTES",
+    "MAX_URI_BYTES",
+    "check_cursor",
+    "check_fields",
+    "check_value",
+    "described",
+    "encoded",
+]
 
 MAX_URI_BYTES = 2_048
 """Longest URI of a provider."""

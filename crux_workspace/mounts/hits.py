@@ -177,7 +177,10 @@ def _path_of(source: str) -> str:
     """Make a path of what a document is called: a URL, a file name, an id."""
     plain = _UNSAFE.sub("-", re.sub(r"^[a-z][a-z0-9+.-]*://", "", source.partition("#")[0]))
     segments = [part.strip() for part in plain.split("/") if part.strip() not in ("", ".", "..")]
-    kept = [part if len(part) <= _MAX_SEGMENT else f"{part[:_MAX_SEGMENT]}-{_digest(part)}" for part in segments][-6:]  # fmt: skip
+    kept = [
+        part if len(part) <= _MAX_SEGMENT else f"{part[:_MAX_SEGMENT]}-{_digest(part)}"
+        for part in segments
+    ][-6:]
     path = "/".join(kept) or _digest(source)
     return (
         path if re.search(r"\.(?:md|txt|rst|csv|html?|json|ya?ml|py|xml)$", path) else path + ".md"

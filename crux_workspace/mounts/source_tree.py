@@ -168,7 +168,12 @@ class SourceTree(SourceListing):
             async for chunk in stream:
                 held += chunk
                 if len(held) > MAX_WHOLE_BYTES:
-                    raise invalid(self.mount, "read_bytes", f"more than {MAX_WHOLE_BYTES:,} bytes", "Use stream.")  # fmt: skip
+                    raise invalid(
+                        self.mount,
+                        "read_bytes",
+                        f"more than {MAX_WHOLE_BYTES:,} bytes",
+                        "Use stream.",
+                    )
         return bytes(held)
 
     async def stream(self, path: str) -> AsyncGenerator[bytes, None] | None:

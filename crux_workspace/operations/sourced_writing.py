@@ -88,7 +88,7 @@ async def write(
     return await tree.write(path, content, options)
 
 
-def _editable(tree: SourceTree, content: Content, verb: str) -> TextContent:
+def _editable(content: Content, verb: str) -> TextContent:
     text_of_content(content, f"cannot be {verb}")
     if isinstance(content, JsonContent):
         raise InvalidInputError(
@@ -126,7 +126,7 @@ async def edit(
     """Read the provider's text, replace in it, and hand the whole back; calls of this process take turns on a file."""
     tree.require("write", "writes")
     async with tree.lock(path):
-        content = _editable(tree, await whole(tree, path), "edited")
+        content = _editable(await whole(tree, path), "edited")
         text = apply_edits(content.content, edits)
         if text == content.content:
             return tree.file_of(content)
@@ -140,7 +140,7 @@ async def append(tree: SourceTree, path: str, text: str, *, mime_type: str | Non
         found = await tree.whole(path)
         if found is None:
             return await write(tree, path, text, operation="append", mime_type=mime_type)
-        content = _editable(tree, found, "appended to")
+        content = _editable(found, "appended to")
         return await _rewrite(tree, content, content.content + text, "append", mime_type)
 
 

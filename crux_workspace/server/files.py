@@ -103,7 +103,7 @@ async def _sent(
     if found.data is not None:
         data = found.data[span.offset : span.offset + span.length]
         return Response(data, status, headers)
-    body = _body(tree, found, span)
+    body = _body(call, tree, found, span)
     if span.length <= _WHOLE_BYTES:
         return Response(b"".join([chunk async for chunk in body]), status, headers)
     return StreamingResponse(await _begun(body), status, headers)
@@ -179,19 +179,17 @@ def _headers(found: _Found) -> dict[str, str]:
     return headers
 
 
-async def _body(tree: Workspace | WorkspaceView, found: _Found, span: Span) -> AsyncIterator[bytes]:
+async def _body(
+    call: Call, tree: Workspace | WorkspaceView, found: _Found, span: Span
+) -> AsyncIterator[bytes]:
     """Iterate over the bytes of the very version that the headers tell of."""
-    version = None if _is_past(tree) else found.version
+    version = None if call.query.at is not None else found.version
     stream = tree.stream(
         found.path, version=version, offset=span.offset, length=span.length, chunk_bytes=1 << 18
     )
     async with aclosing(cast("Any", stream)) as chunks:
         async for chunk in chunks:
             yield chunk
-
-
-def _is_past(tree: Workspace | WorkspaceView) -> bool:
-    return not hasattr(tree, "write")
 
 
 async def _begun(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ __all__ = ["Labels"]
 _PAGE = 256
 _MOST_PATHS = 200_000
 _MOST_NAMESPACES = 50
+_MOST_KNOWN = 200
 
 
 @dataclass(slots=True)
@@ -27,10 +29,14 @@ class _Known:
 
 
 class Labels:
-    """Paths by their hashes, for each caller and namespace; kept up by what the log says since it was last asked."""
+    """Paths by their hashes, for each caller and namespace; kept up by what the log says since it was last asked.
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[Principal, str], _Known] = {}
+    Those of the pairs that were asked for last are kept.
+    """
+
+    def __init__(self, most: int = _MOST_KNOWN) -> None:
+        self._most = most
+        self._known: OrderedDict[tuple[Principal, str], _Known] = OrderedDict()
 
     async def find(self, principal: Principal, namespaces: list[str]) -> dict[str, str]:
         """Return the paths of the files in some namespaces, by hash.
@@ -40,11 +46,18 @@ class Labels:
         """
         found: dict[str, str] = {}
         for namespace in namespaces[:_MOST_NAMESPACES]:
-            known = self._known.setdefault((principal, namespace), _Known())
+            known = self._take((principal, namespace))
             async with known.busy:
                 await self._refresh(principal, namespace, known)
             found |= known.paths
         return found
+
+    def _take(self, pair: tuple[Principal, str]) -> _Known:
+        known = self._known.setdefault(pair, _Known())
+        self._known.move_to_end(pair)
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return known
 
     async def _refresh(self, principal: Principal, namespace: str, known: _Known) -> None:
         workspace = principal.workspace.for_namespace(namespace)

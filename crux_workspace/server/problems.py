@@ -73,13 +73,8 @@ def status_of(error: WorkspaceError) -> int:
     return STATUS.get(error.code, 500)
 
 
-def problem(error: Refusal | WorkspaceError, *, status: int | None = None) -> Response:
-    """Make the answer to a refused request.
-
-    Args:
-        error: What went wrong.
-        status: Another status than the code's own; a failed precondition is 412.
-    """
+def problem(error: Refusal | WorkspaceError) -> Response:
+    """Make the answer to a refused request."""
     headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
     if isinstance(error, Refusal):
         found, detail = error.status, error.detail
@@ -88,7 +83,6 @@ def problem(error: Refusal | WorkspaceError, *, status: int | None = None) -> Re
         found, detail = status_of(error), error.message
         if found in (503, 504):
             headers["retry-after"] = "1"
-    found = status or found
     body = {
         "type": f"urn:crux-workspace:error:{str(error.code).lower()}",
         "title": HTTPStatus(found).phrase,

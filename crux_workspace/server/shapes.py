@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 __all__ = [
@@ -124,7 +123,7 @@ class ListQuery(PastQuery, kw_only=True):
     path: Path = "/"
     recursive: bool = False
     glob: bool | None = None
-    limit: Annotated[int, Meta(ge=0, le=10_000)] = 1_000
+    limit: Count = 1_000
     cursor: str | None = None
     partial: bool = False
 
@@ -395,8 +394,3 @@ class CommitBody(_Body, kw_only=True):
     """What the log shows as the commit's verb; not beside an idempotency key."""
 
     verb: str = "transaction"
-
-
-def encode_schema(kind: type) -> dict[str, Any]:
-    """Return the JSON schema of a request's part."""
-    return msgspec.json.schema(kind)

@@ -7,7 +7,7 @@ import hmac
 import json
 import secrets
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -130,7 +130,7 @@ class Tokens:
     def __len__(self) -> int:
         return len(self._tokens)
 
-    def __iter__(self) -> Any:  # noqa: ANN401 - an iterator of tokens
+    def __iter__(self) -> Iterator[Token]:
         return iter(self._tokens)
 
     def find(self, secret: str) -> Token | None:

@@ -22,6 +22,8 @@ from crux_workspace.server.problems import Refusal
 __all__ = [
     "arguments_of",
     "as_if_version",
+    "content_of",
+    "convert_operation",
     "decode_body",
     "etag_of",
     "json_answer",

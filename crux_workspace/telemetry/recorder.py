@@ -53,9 +53,8 @@ class OperationRecorder:
     def listening(self) -> bool:
         """Whether somebody listens to spans or metrics now."""
         quiet = self._quiet
-        if (
-            quiet is not None
-        ):  # a glance at both variables instead of two questions: this is asked twice a write
+        # A glance at both variables instead of two questions: this is asked twice a write.
+        if quiet is not None:
             (traces, tracer), (measures, meter) = quiet
             if getattr(traces, tracer, self) is None and getattr(measures, meter, self) is None:
                 return False

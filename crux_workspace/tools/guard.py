@@ -67,7 +67,9 @@ class Guard:
         known = self._known.get(where)
         if file is not None:
             if known is None:
-                raise _conflict(f"{where} was not read yet and cannot be changed blindly.", where, file.version)  # fmt: skip
+                raise _conflict(
+                    f"{where} was not read yet and cannot be changed blindly.", where, file.version
+                )
             return {"if_version": known}
         if known is not None and creates:
             self.forget(where)
@@ -91,8 +93,10 @@ class Guard:
                 known = self._known.get(where)
                 if known is None or (known.id, known.version) != (there.id, there.version):
                     raise _conflict(
-                        f"{where} would be overwritten, and was not read as it is now.", where, there.version
-                    )  # fmt: skip
+                        f"{where} would be overwritten, and was not read as it is now.",
+                        where,
+                        there.version,
+                    )
             return await getattr(tx, verb)(src, dst, overwrite=True)
 
         return await workspace.transaction(change, max_attempts=_ATTEMPTS)

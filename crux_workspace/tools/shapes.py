@@ -144,7 +144,9 @@ def grep_shape(found: GrepResult, most_bytes: int, more: int | None) -> dict[str
     if kept < len(matches) or (found.truncated and more is None):
         notes.append("There are more matches: narrow path or query.")
     elif found.truncated:
-        notes.append(f"There are more matches: narrow path or query, or raise maxResults, to {more} at most.")  # fmt: skip
+        notes.append(
+            f"There are more matches: narrow path or query, or raise maxResults, to {more} at most."
+        )
     elif not matches and not found.failed:
         notes.append("Nothing matches.")
     if found.truncated or kept < len(matches):

@@ -120,7 +120,11 @@ class Tool:
     """Names the version of what a call would work on, so that an approval of the call is for that version alone."""
 
     def __post_init__(self) -> None:
-        for what, told in (("name", self.name), ("description", self.description), ("parameters", self.parameters)):  # fmt: skip
+        for what, told in (
+            ("name", self.name),
+            ("description", self.description),
+            ("parameters", self.parameters),
+        ):
             if writable(told) != told:
                 raise InvalidInputError(
                     f"The {what} of a tool has a lone surrogate, which no transport can send.",

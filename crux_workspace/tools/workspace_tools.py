@@ -113,7 +113,10 @@ class _Maker:
             limit = max(limit // 2, 1)
 
     async def _read(self, given: Given) -> ToolResult:
-        most = min(given.get("maxInlineBytes", self.options.max_result_bytes), self.options.max_result_bytes)  # fmt: skip
+        most = min(
+            given.get("maxInlineBytes", self.options.max_result_bytes),
+            self.options.max_result_bytes,
+        )
         bounds = shapes.Bounds(max(most, shapes.LEAST_BYTES), self.options.max_result_bytes)
         first, last = given.get("startLine"), given.get("endLine")
         by_lines = first is not None or last is not None

@@ -99,9 +99,8 @@ class SoleProcess:
         if held is not None and held.get("beat") != -1:
             await self._wait_for_death(held)
         await self._write()
-        await asyncio.sleep(
-            self._beat_s / 4
-        )  # of several that take over at once the last one stays
+        # Of several that take over at once the last one stays.
+        await asyncio.sleep(self._beat_s / 4)
         if not await self._is_ours():
             raise _taken()
         self._state = "ours"

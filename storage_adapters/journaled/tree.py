@@ -126,9 +126,8 @@ class Tree:
             at = len(node.rows) if high is None else bisect_left(node.rows, high, key=_key)
             return node.rows[at - 1] if at > 0 else None
         at = len(node.children) if high is None else bisect_left(node.children, high, key=_first)
-        for _, child in reversed(
-            node.children[:at]
-        ):  # the last one that begins before `high` has such a row
+        # The last one that begins before `high` has such a row.
+        for _, child in reversed(node.children[:at]):
             row = await self._seek_back(child, high)
             if row is not None:
                 return row

@@ -38,9 +38,8 @@ class FolderTree:
             while True:
                 name = token_hex(16)
                 file = os.open(name, flags, 0o666, dir_fd=folder)
-                with suppress(
-                    OSError
-                ):  # a file system without locks: age alone tells what is stale
+                # A file system without locks: age alone tells what is stale.
+                with suppress(OSError):
                     fcntl.flock(file, fcntl.LOCK_EX)
                 if os.fstat(file).st_nlink:
                     return file, name

@@ -261,9 +261,8 @@ class S3AssetStore:
     async def _sweep_once(self) -> None:
         if not self._swept:
             self._swept = True
-            with suppress(
-                StorageError
-            ):  # whoever may not list uploads has a lifecycle rule for them
+            # Whoever may not list uploads has a lifecycle rule for them.
+            with suppress(StorageError):
                 await self.abort_stale_uploads()
 
     def _abort(self, oldest: int) -> int:

@@ -140,9 +140,8 @@ def _look(path: Path) -> tuple[int, int, int]:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
             raise
-        return _headers(
-            path, "rw"
-        )  # what a crash left behind must be rolled back before it can be read
+        # What a crash left behind must be rolled back before it can be read.
+        return _headers(path, "rw")
 
 
 def _headers(path: Path, mode: Literal["ro", "rw"]) -> tuple[int, int, int]:

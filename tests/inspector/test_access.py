@@ -156,8 +156,11 @@ async def test_a_restricted_token_sees_its_mounts_and_nothing_else(
         await seen.live()
         for view in ("search", "commits", "artifacts", "traces", "usage", "files"):
             await seen.go(view, q="needle", path="/")
+            chosen = seen.page.locator("nav.views [aria-current=page]")
+            await expect(chosen).to_have_text(re.compile(view, re.IGNORECASE))
+            if view not in ("traces", "usage"):
+                await expect(seen.main.get_by_text("open.txt").first).to_be_visible()
             await expect(seen.main.locator(".waiting")).to_have_count(0)
-            await seen.page.wait_for_timeout(150)
             assert "secret" not in await seen.page.locator("body").inner_text()
         await ws.write("/workspace/secret-later.txt", "x")
         await ws.write("/outputs/later.txt", "x")
@@ -206,8 +209,9 @@ async def test_another_site_cannot_use_the_session(browser: Browser, ws: Workspa
             page = await seen.page.context.new_page()
             await page.goto(f"http://127.0.0.1:{port}/")
             await expect(page).to_have_title("done")
-            await page.evaluate("() => document.getElementById('form').submit()")
-            await page.wait_for_timeout(300)
+            async with page.expect_response(re.compile(r"/v1/undo")) as sent:
+                await page.evaluate("() => document.getElementById('form').submit()")
+            assert not (await sent.value).ok
             assert await page.evaluate("() => window.stolen") is None
             framed = [frame for frame in page.frames if "/inspector/" in frame.url]
             assert not framed or await framed[0].locator(".app").count() == 0

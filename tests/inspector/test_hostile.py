@@ -118,8 +118,7 @@ async def test_a_drawing_is_drawn_without_its_scripts_and_links(ws: Workspace, l
     seen = await look()
     await seen.go(path="/workspace/drawing.svg")
     await seen.main.get_by_role("button", name="Drawing").click()
-    await expect(seen.main.locator("figcaption")).to_contain_text("9 \u00d7 9")
-    await seen.page.wait_for_timeout(200)
+    await expect(seen.main.locator("figcaption")).to_contain_text("9 \u00d7 9")  # it is loaded
     await harmless(seen)
 
 

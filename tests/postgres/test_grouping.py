@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -20,7 +20,7 @@ from crux_workspace.storage.records import (
     PreconditionFailed,
 )
 from storage_adapters.sql.postgres import PostgresRecordStore
-from storage_adapters.sql.postgres.grouping import Commits
+from storage_adapters.sql.postgres.grouping import Commits, Heads
 from tests.postgres.conftest import Opening, through
 from tests.support.fault_proxy import Fault, FaultProxy
 from tests.support.postgres import PostgresServer
@@ -250,6 +250,31 @@ async def test_a_group_takes_no_more_than_its_share(
     found = await together(store, [(name, one) for name, one in large])
     assert all(isinstance(one, Committed) for one in found)
     assert max(sent) <= 20
+
+
+async def test_a_group_of_reads_asks_for_no_more_keys_than_its_share(
+    store: PostgresRecordStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await made(store, "a")
+    asked: list[int] = []
+    plain = Heads._ask
+
+    async def ask(self: Heads, group: list[tuple[str, Sequence[str]]]) -> object:
+        asked.append(len(group))
+        return await plain(self, group)
+
+    async def alone() -> object:
+        raise AssertionError("it was to go with others")
+
+    monkeypatch.setattr(Heads, "_ask", ask)
+    heads = store._heads
+    keys = [f"k{number}\x01" for number in range(4_000)]
+    with heads.lane(), heads.lane():
+        tasks = [asyncio.create_task(heads.read("a", keys, alone)) for _ in range(5)]
+        await until(lambda: len(heads._waiting) == 5)
+    assert await asyncio.gather(*tasks) == [[None] * 4_000] * 5
+    assert sorted(asked) == [1, 2, 2]
+    await store.aclose()
 
 
 async def test_clients_side_by_side_are_each_as_if_alone(

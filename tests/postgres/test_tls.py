@@ -108,8 +108,19 @@ async def way(
         yield sealed
 
 
+async def _somebody_listens(server: PostgresServer) -> None:
+    connection = await server.connect()
+    text = "select count(*) from pg_stat_activity where query ilike 'listen %'"
+    try:
+        async with asyncio.timeout(20):
+            while not await connection.fetchval(text):  # noqa: ASYNC110 - another process is asked
+                await asyncio.sleep(0.01)
+    finally:
+        await connection.close()
+
+
 async def test_all_goes_by_tls_word_of_commits_and_migrations_included(
-    way: Sealed, certificates: Certificates, opening: Opening
+    way: Sealed, certificates: Certificates, opening: Opening, postgres_server: PostgresServer
 ) -> None:
     url = way.url("verify-full", trusted=certificates.trusted)
     await asyncio.to_thread(migrate, url)
@@ -118,7 +129,7 @@ async def test_all_goes_by_tls_word_of_commits_and_migrations_included(
     async with ws.watch(recursive=True, poll_interval_ms=NEVER) as feed:
         await feed.ready()
         following = asyncio.create_task(take(feed, 2))
-        await asyncio.sleep(0.2)  # until it listens
+        await _somebody_listens(postgres_server)
         await other.write(A, "one")
         await other.write("/workspace/b.bin", bytes(500_000))
         assert [event.path for event in await following] == [A, "/workspace/b.bin"]

@@ -11,6 +11,8 @@ import pytest
 
 from crux_workspace import Workspace
 from crux_workspace.api.transaction import TransactionRequest
+from crux_workspace.server.service import Service
+from tests.watch.conftest import until
 
 A = "/workspace/a.md"
 
@@ -51,7 +53,7 @@ async def test_a_step_that_is_sent_again_is_staged_once(
 
 
 async def test_a_step_whose_upload_broke_off_can_be_sent_again(
-    http: httpx.AsyncClient, ws: Workspace
+    http: httpx.AsyncClient, ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers = {**(await _begun(http)), "workspace-step": "1"}
 
@@ -59,9 +61,18 @@ async def test_a_step_whose_upload_broke_off_can_be_sent_again(
         yield b"half"
         raise ConnectionAbortedError
 
+    ended: list[int] = []
+    plain = Service.hold
+
+    def hold(self: Service, size: int) -> None:
+        plain(self, size)
+        if size <= 0:  # a request lets go of what it held
+            ended.append(size)
+
+    monkeypatch.setattr(Service, "hold", hold)
     with pytest.raises(ConnectionAbortedError):
         await http.put("/v1/file", params={"path": A}, content=broken(), headers=headers)
-    await asyncio.sleep(0.1)
+    await until(lambda: len(ended) == 1)
     put = await http.put("/v1/file", params={"path": A}, content=b"whole", headers=headers)
     assert (put.status_code, put.json()["size"]) == (201, 5), put.text
     assert (await http.post("/v1/transaction/commit", json={}, headers=headers)).status_code == 200

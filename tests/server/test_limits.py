@@ -14,8 +14,10 @@ import pytest
 from crux_workspace import Workspace
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.server import ServiceLimits
+from crux_workspace.server.service import Service
 from tests.server.conftest import SECRET
 from tests.support.services import serving, token_of
+from tests.watch.conftest import until
 
 AUTH = f"authorization: Bearer {SECRET}\r\n".encode()
 PUT = b"PUT /v1/file?path=/workspace/a.bin HTTP/1.1\r\nhost: x\r\n" + AUTH
@@ -72,16 +74,26 @@ async def test_bodies_above_their_limit_are_refused(ws: Workspace) -> None:
         assert len(await ws.history("/workspace/a.bin")) == 1
 
 
-async def test_large_bodies_share_what_memory_they_may_take(ws: Workspace) -> None:
+async def test_large_bodies_share_what_memory_they_may_take(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[int] = []
+    plain = Service.hold
+
+    def hold(self: Service, size: int) -> None:
+        plain(self, size)
+        held.append(size)
+
+    monkeypatch.setattr(Service, "hold", hold)
     head = b"POST /v1/write HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" + AUTH
     async with limited(ws, max_held_bytes=100_000) as client:
         async with connected(client) as (_, writer):
             writer.write(head + b"content-length: 90000\r\n\r\n" + b" " * 80_000)
-            await asyncio.sleep(0.2)
+            await until(lambda: sum(held) == 80_000)
             body = {"path": "/workspace/a", "content": "x" * 30_000}
             answer = await client.post("/v1/write", json=body)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-        await asyncio.sleep(0.2)
+        await until(lambda: sum(held) == 0)
         assert (await client.post("/v1/write", json=body)).status_code == 200
         kind = {"content-type": "application/json"}
         for _ in range(5):  # what was refused holds nothing
@@ -201,9 +213,11 @@ async def test_more_requests_than_it_works_on_come_again(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = asyncio.Event()
+    asked: list[Workspace] = []
     plain = Workspace.stat
 
     async def slow(self: Workspace, *args: Any, **options: Any) -> Any:
+        asked.append(self)
         await waiting.wait()
         return await plain(self, *args, **options)
 
@@ -211,7 +225,7 @@ async def test_more_requests_than_it_works_on_come_again(
     async with limited(ws, max_requests=2) as client:
         at = {"path": "/workspace/a"}
         held = [asyncio.ensure_future(client.get("/v1/stat", params=at)) for _ in range(2)]
-        await asyncio.sleep(0.2)
+        await until(lambda: len(asked) == 2)
         answer = await client.get("/v1/list")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert answer.json()["retryable"] is True

@@ -14,6 +14,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from crux_workspace import Telemetry, Workspace, open_workspace
 from crux_workspace.server import ServiceLimits
+from crux_workspace.server.labels import Labels
+from crux_workspace.server.principals import Principals
 from crux_workspace.server.traces import TraceBook
 from crux_workspace.telemetry.otlp import Marker
 from tests.server.conftest import SECRET
@@ -145,6 +147,27 @@ async def test_files_are_labelled_where_their_hash_is_known(
     await ws.drop_namespace("default")
     await ws.write("/outputs/new.md", "x")
     assert [file["path"] for file in await versions(http, namespace="default")] == [None] * 3
+
+
+async def test_paths_are_kept_of_what_was_asked_for_last_only(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walks: list[str] = []
+    plain = Workspace.walk
+
+    def walk(self: Workspace, *args: Any, **options: Any) -> Any:
+        walks.append(str(self._runner.bound))
+        return plain(self, *args, **options)
+
+    monkeypatch.setattr(Workspace, "walk", walk)
+    for name in "abc":
+        await ws.write("/workspace/a.md", "x", namespace=name)
+    caller = Principals(ws, [], write=True).find(None)
+    assert caller is not None
+    labels = Labels(most=2)
+    for name in "abacbac":
+        assert list((await labels.find(caller, [name])).values()) == ["/workspace/a.md"]
+    assert walks == ["a", "b", "c", "b", "a", "c"]
 
 
 async def test_a_restricted_token_sees_what_it_sent_itself(ws: Workspace) -> None:

@@ -161,7 +161,9 @@ async def test_no_form_hands_on_half_a_character(make_ws: Make, form: str) -> No
         answer = await tools[0].function()
     else:
         answer = await tools[0].on_invoke_tool(None, "{}")
-    json.dumps(answer, ensure_ascii=False).encode()
+    told = json.dumps(answer, ensure_ascii=False)
+    assert told.encode().decode() == told
+    assert "\ufffd" in told or "?" in told
 
 
 def test_annotations_say_what_a_tool_may_do(ws: Workspace) -> None:

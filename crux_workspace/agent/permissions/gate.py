@@ -300,9 +300,10 @@ class PermissionGate:
         if first:
             return Judgement("allow")
         return Judgement(
-            "deny", reason=f"Permission denied: client tool {request.name} was denied.",
+            "deny",
+            reason=f"Permission denied: client tool {request.name} was denied.",
             code=ErrorCode.PERMISSION_DENIED,
-        )  # fmt: skip
+        )
 
     async def _ask(
         self,

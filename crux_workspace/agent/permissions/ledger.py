@@ -363,9 +363,15 @@ def _interrupt(record: Record) -> Interrupt:
 def _made(entry: Any) -> Interrupt:  # noqa: ANN401 - JSON
     try:
         interrupt = Interrupt(
-            entry["id"], entry["kind"], entry["detail"], entry["callId"], entry["allowAlways"],
-            entry["thread"], entry["digest"], entry["at"],
-        )  # fmt: skip
+            entry["id"],
+            entry["kind"],
+            entry["detail"],
+            entry["callId"],
+            entry["allowAlways"],
+            entry["thread"],
+            entry["digest"],
+            entry["at"],
+        )
     except (KeyError, TypeError):
         raise _malformed() from None
     texts = (interrupt.interrupt_id, interrupt.kind, interrupt.thread_id, interrupt.digest)

@@ -84,9 +84,11 @@ def _tools(policy: PermissionPolicy, tools: Collection[str]) -> Iterator[RuleWar
     for name in dict.fromkeys(named):
         if name not in tools and name != "task":
             yield RuleWarning(
-                "unknown-tool", f"There is no tool {name} here, or it was not granted; the entry is dead.",
-                "tool", name,
-            )  # fmt: skip
+                "unknown-tool",
+                f"There is no tool {name} here, or it was not granted; the entry is dead.",
+                "tool",
+                name,
+            )
 
 
 def _paths(policy: PermissionPolicy) -> Iterator[RuleWarning]:

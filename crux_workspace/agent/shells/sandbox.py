@@ -116,7 +116,19 @@ def _packaged() -> str | None:
 def _works(program: str) -> bool:
     if not Path(program).is_file():
         return False
-    trial = [program, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "true"]  # fmt: skip
+    trial = [
+        program,
+        "--unshare-all",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--",
+        "true",
+    ]
     try:
         ran = subprocess.run(trial, capture_output=True, timeout=_PROBE_S, check=False)  # noqa: S603 - our own
     except (OSError, subprocess.TimeoutExpired):

@@ -43,7 +43,14 @@ class ToolOutput:
     """Further tools whose results stay whole."""
 
     def __post_init__(self) -> None:
-        for option in ("threshold_chars", "preview_lines", "preview_chars", "max_bytes", "ttl_ms", "gc_throttle_ms"):  # fmt: skip
+        for option in (
+            "threshold_chars",
+            "preview_lines",
+            "preview_chars",
+            "max_bytes",
+            "ttl_ms",
+            "gc_throttle_ms",
+        ):
             number = getattr(self, option)
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
                 raise InvalidInputError(

@@ -51,9 +51,8 @@ class FolderSource:
         if not isinstance(given, str | os.PathLike) or isinstance(given, bytes):
             raise refused_option("root", "the path of a folder", given)
         is_folder = False
-        with suppress(
-            OSError, RuntimeError, ValueError
-        ):  # a loop of links, a NUL, half a character
+        # A loop of links, a NUL, half a character.
+        with suppress(OSError, RuntimeError, ValueError):
             self._root = Path(root).resolve()
             is_folder = self._root.is_dir()
         if not is_folder:

@@ -194,9 +194,8 @@ class Database:
         raise AssertionError("unreachable")
 
     async def _read(self, query: Callable[[], Query[T]]) -> T:
-        connection = (
-            await self.pool.acquire()
-        )  # not `reading()`: a context manager is a twentieth of a read
+        # Not `reading()`: a context manager is a twentieth of a read.
+        connection = await self.pool.acquire()
         try:
             value = await self.run(connection, query())
         except BaseException as error:

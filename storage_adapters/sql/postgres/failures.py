@@ -104,10 +104,8 @@ def is_read_only(error: BaseException) -> bool:
 
 def is_lost(error: BaseException) -> bool:
     """Tell whether the connection is gone, so that nobody knows what became of what was sent."""
-    if isinstance(
-        error, asyncpg.DataError
-    ):  # the driver could not write a parameter; nothing was sent
-        return False
+    if isinstance(error, asyncpg.DataError):
+        return False  # the driver could not write a parameter; nothing was sent
     return isinstance(error, LOST) or _state(error).startswith(_LOST_CLASSES)
 
 

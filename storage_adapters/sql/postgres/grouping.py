@@ -22,7 +22,6 @@ from storage_adapters.sql.postgres.failures import LOST, is_lost
 __all__ = ["Commits", "Heads"]
 
 _LARGEST_GROUP = 64
-_LARGEST_BYTES = 4 << 20
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -51,6 +50,8 @@ class _Groups(Generic[Q, A]):
 
     lanes: int
     """How many go at the same time."""
+    largest: int
+    """How much one group asks for at most, unless a single question does; in the unit of `_size`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -96,7 +97,7 @@ class _Groups(Generic[Q, A]):
         size = count = 0
         for job in self._waiting:
             size += self._size(job.asked)
-            if count == _LARGEST_GROUP or (count and size > _LARGEST_BYTES):
+            if count == _LARGEST_GROUP or (count and size > self.largest):
                 break
             count += 1
         group, self._waiting = self._waiting[:count], self._waiting[count:]
@@ -136,6 +137,7 @@ class Commits(_Groups[Request, Rows]):
     """
 
     lanes = 1
+    largest = 4 << 20  # bytes
 
     def takes(self, request: Request) -> bool:
         """Whether a batch is to go together with others."""
@@ -171,6 +173,7 @@ class Heads(_Groups[tuple[str, Sequence[str]], list[Record | None]]):
     """What plans read, bodies left out: a partition and keys; the answers are records."""
 
     lanes = 2
+    largest = 10_000  # keys
 
     async def read(
         self, partition: str, keys: Sequence[str], alone: Callable[[], Any]

@@ -78,9 +78,8 @@ class Pool:
             try:
                 yield connection
             except BaseException as error:
-                if is_read_only(
-                    error
-                ):  # the primary that these connections led to is none any more
+                # The primary that these connections led to is none any more.
+                if is_read_only(error):
                     self.expire()
                 self.release(connection, broken=breaks(error))
                 raise
