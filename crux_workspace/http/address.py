@@ -27,7 +27,16 @@ class Address:
     def url(self, route: str, query: Mapping[str, str]) -> str:
         """Return the address of a route; every value is percent-encoded whole."""
         target = f"{self.base}{route}"
-        return f"{target}?{urlencode(query, quote_via=quote, safe='')}" if query else target
+        if not query:
+            return target
+        try:
+            return f"{target}?{urlencode(query, quote_via=quote, safe='')}"
+        except UnicodeEncodeError:
+            wrong = [name for name, value in query.items() if not _is_text(value)]
+            raise InvalidInputError(
+                f"{', '.join(wrong)} holds a lone surrogate, which UTF-8 cannot write.",
+                details={"option": wrong[0]},
+            ) from None
 
     def headers(self) -> dict[str, str]:
         """Return what every request says: who asks, and that answers are taken as they are."""
@@ -35,6 +44,14 @@ class Address:
         if self._token is not None:
             found["Authorization"] = f"Bearer {self._token}"
         return found
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _checked(base_url: object) -> str:

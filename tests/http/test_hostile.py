@@ -295,3 +295,18 @@ async def test_an_event_stream_of_garbage_is_refused() -> None:
             with refused(ErrorCode.RECORD_CORRUPT):
                 await anext(handle)
         await ws.aclose()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ws: ws.grep("\ud800"),
+        lambda ws: ws.list(cursor="\ud800"),
+        lambda ws: ws.resolve("\ud800"),
+        lambda ws: ws.log(cursor="\ud800"),
+        lambda ws: ws.artifacts(kind="\ud800"),
+    ],
+)
+async def test_a_lone_surrogate_is_a_typed_error(call: Callable[[HttpWorkspace], Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        await call(HttpWorkspace("http://127.0.0.1:9", max_attempts=1))

@@ -321,3 +321,71 @@ async def test_text_in_its_file_goes_as_utf8(http: httpx.AsyncClient, ws: Worksp
     )
     assert got.status_code == 416
     assert (await http.get("/v1/file", params={"path": "/workspace/empty"})).content == b""
+
+
+async def test_a_condition_that_a_route_cannot_judge_is_refused(
+    http: httpx.AsyncClient, ws: Workspace
+) -> None:
+    file = await ws.write("/workspace/a.txt", "one")
+    stale = {"if-match": f'"{"0" * 32}.7"'}
+    for route, body in (
+        ("rename", {"src": "/workspace/a.txt", "dst": "/workspace/b.txt"}),
+        ("move", {"src": "/workspace/a.txt", "dst": "/workspace/b.txt"}),
+        ("copy", {"src": "/workspace/a.txt", "dst": "/workspace/b.txt"}),
+        ("transaction", {"operations": [{"verb": "delete", "path": "/workspace/a.txt"}]}),
+        ("transaction/begin", {}),
+        ("gc", {"dry_run": False}),
+    ):
+        answer = await http.post(f"/v1/{route}", json=body, headers=stale)
+        assert answer.status_code == 400, (route, answer.text)
+    twice = {"path": "/workspace/a.txt", "content": "x", "if_version": 1}
+    answer = await http.post("/v1/write", json=twice, headers=stale)
+    assert answer.status_code == 400, answer.text
+    assert await ws.stat("/workspace/a.txt") == file
+    assert not await ws.exists("/workspace/b.txt")
+
+
+@pytest.mark.parametrize("route", ["append", "write", "update", "put", "delete"])
+async def test_a_repeated_change_with_if_match_is_told_its_first_answer(
+    http: httpx.AsyncClient, ws: Workspace, route: str
+) -> None:
+    file = await ws.write("/workspace/a.txt", "one")
+    headers = {"if-match": f'"{file.id}.1"', "idempotency-key": "k"}
+
+    async def ask() -> httpx.Response:
+        if route == "put":
+            return await http.put("/v1/file", params=AT, content=b"two", headers=headers)
+        if route == "delete":
+            return await http.delete("/v1/file", params=AT, headers=headers)
+        body = {"text": "two"} if route == "append" else {"content": "two"}
+        return await http.post(f"/v1/{route}", json=AT | body, headers=headers)
+
+    first, again = await ask(), await ask()
+    assert first.status_code == again.status_code in (200, 204), again.text
+    assert first.content == again.content
+    assert [entry.version for entry in await ws.history("/workspace/a.txt")] == [2, 1]
+    other = await http.post(
+        "/v1/write", json=AT | {"content": "x"}, headers={"if-match": headers["if-match"]}
+    )
+    assert other.status_code == 412
+
+
+@pytest.mark.parametrize(
+    "given", [[("idempotency-key", "%fe")], [("idempotency-key", "%zz")], [("idempotency-key", "")],
+              [("idempotency-key", "a"), ("idempotency-key", "b")], [("workspace-actor", "%ff")]],
+)  # fmt: skip
+async def test_a_malformed_label_is_refused(
+    http: httpx.AsyncClient, ws: Workspace, given: list[tuple[str, str]]
+) -> None:
+    answer = await http.post(
+        "/v1/append", json=AT | {"text": "x"}, headers=[*http.headers.items(), *given]
+    )
+    assert answer.status_code == 400, answer.text
+    assert not await ws.exists("/workspace/a.txt")
+
+
+async def test_a_transactions_answer_is_bounded(http: httpx.AsyncClient, ws: Workspace) -> None:
+    await ws.write("/workspace/a.txt", "x" * 5_000_000)
+    one = {"verb": "read", "path": "/workspace/a.txt", "max_inline_bytes": 10_000_000}
+    answer = await http.post("/v1/transaction", json={"operations": [one] * 4})
+    assert (answer.status_code, answer.json()["code"]) == (413, "COMMIT_TOO_LARGE"), answer.text

@@ -411,3 +411,67 @@ async def test_a_dropped_watch_is_of_one_caller(
             return ""
 
         assert "/outputs/a.md" in await asyncio.wait_for(told(), 5)
+
+
+async def test_a_transaction_is_not_a_way_to_versions_from_outside(
+    ws: Workspace, part: httpx.AsyncClient
+) -> None:
+    at, to = "/outputs/a.md", "/outputs/b.md"
+    await ws.write(f"/{HIDDEN}/a.md", f"{HIDDEN} one")
+    await ws.write(f"/{HIDDEN}/a.md", "two")
+    await ws.rename(f"/{HIDDEN}/a.md", at)
+    moved = {"verb": "rename", "src": at, "dst": to}
+    for last in (
+        {"verb": "read", "path": to, "version": 1},
+        {"verb": "finalize", "path": to, "version": 1},
+    ):
+        answer = await post(part, "transaction", operations=[moved, last])
+        assert answer.status_code == 403, answer.text
+        assert HIDDEN not in answer.text
+    begun = await post(part, "transaction/begin")
+    inside = {"workspace-transaction": begun.json()["transaction"]}
+    await ws.rename(at, "/outputs/elsewhere.md")  # what is staged and what is there differ now
+    for route in ("file", "content"):
+        answer = await part.get(f"/v1/{route}", params={"path": at, "version": 1}, headers=inside)
+        assert answer.status_code == 403, answer.text
+        assert HIDDEN not in answer.text
+    answer = await part.get("/v1/content", params={"path": at}, headers=inside)
+    assert answer.json()["content"] == "two"
+
+
+async def test_a_pin_from_outside_is_not_shown(ws: Workspace, part: httpx.AsyncClient) -> None:
+    await ws.write(f"/{HIDDEN}/p.md", f"{HIDDEN} pinned", status="final")
+    await ws.write(f"/{HIDDEN}/p.md", "open")
+    await ws.rename(f"/{HIDDEN}/p.md", "/outputs/p.md")
+    await ws.write("/outputs/own.md", "one", status="final")
+    await ws.write("/outputs/own.md", "two")
+    [pinned] = [each for each in await ws.artifacts() if each.path == "/outputs/p.md"]
+    listed = await get(part, "artifacts")
+    assert [each["path"] for each in listed.json()] == ["/outputs/own.md"]
+    assert [each["path"] for each in (await get(part, "artifacts", limit=1)).json()] == [
+        "/outputs/own.md"
+    ]
+    begun = await post(part, "transaction/begin")
+    inside = {"workspace-transaction": begun.json()["transaction"]}
+    for answer in (
+        listed,
+        await get(part, "artifacts", at=(await ws.log(limit=1))[0].sequence),
+        await get(part, "resolve", uri=pinned.uri),
+        await part.get("/v1/artifacts", headers=inside),
+        await post(part, "transaction", operations=[{"verb": "artifacts"}]),
+    ):
+        assert HIDDEN not in answer.text
+        assert "/outputs/p.md" not in answer.text
+
+
+async def test_a_conflict_does_not_name_what_is_hidden(
+    ws: Workspace, part: httpx.AsyncClient
+) -> None:
+    begun = await post(part, "transaction/begin")
+    inside = {"workspace-transaction": begun.json()["transaction"]}
+    await part.get("/v1/grep", params={"query": "zzz"}, headers=inside)
+    await part.post("/v1/write", json={"path": "/outputs/t.md", "content": "t"}, headers=inside)
+    await ws.write(f"/{HIDDEN}/h.md", "h")
+    answer = await part.post("/v1/transaction/commit", json={}, headers=inside)
+    assert HIDDEN not in answer.text
+    assert answer.status_code in (200, 409), answer.text

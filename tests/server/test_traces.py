@@ -107,8 +107,12 @@ async def test_other_and_malformed_spans_are_passed_over(http: httpx.AsyncClient
 async def test_what_is_no_export_is_refused(
     http: httpx.AsyncClient, body: bytes, headers: dict[str, str], status: int
 ) -> None:
-    answer = await http.post("/v1/traces", content=body, headers=headers)
-    assert answer.status_code == status, answer.text
+    try:
+        answer = await http.post("/v1/traces", content=body, headers=headers)
+    except (httpx.ReadError, httpx.WriteError):
+        assert status == 413  # who still sends may lose it
+    else:
+        assert answer.status_code == status, answer.text
 
 
 def test_only_the_newest_are_kept() -> None:
