@@ -275,16 +275,24 @@ async def test_a_body_that_breaks_is_taken_up_where_it_broke(
     assert wire.connections > 3
 
 
-async def test_a_body_that_always_breaks_is_an_error(
-    wire: FaultProxy, wired: S3AssetStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_body_that_always_breaks_is_an_error(wire: FaultProxy, wired: S3AssetStore) -> None:
     asset = await wired.put(LARGE, options())
+
+    async def break_again() -> None:
+        while True:
+            if wire.faults.cut_after_answer is None:
+                wire.faults.cut_after_answer = 100_000
+            await asyncio.sleep(0)
+
+    breaking = asyncio.create_task(break_again())
+    await asyncio.sleep(0)
     seen = 0
-    with pytest.raises(StorageError) as caught:
-        async for chunk in wired.stream(asset.ref):
-            seen += len(chunk)
-            wire.reset()
-            wire.faults.cut_after_answer = 100_000
+    try:
+        with pytest.raises(StorageError) as caught:
+            async for chunk in wired.stream(asset.ref):
+                seen += len(chunk)
+    finally:
+        breaking.cancel()
     assert caught.value.code in (ErrorCode.STORE_UNAVAILABLE, ErrorCode.STORE_TIMEOUT)
     assert seen < len(LARGE)
 
