@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.api.reading import PathLike
 from crux_workspace.api.runner import Runner
-from crux_workspace.model.settings import NamespaceRequest, ToolOptions
+from crux_workspace.model.settings import NamespaceRequest
 from crux_workspace.tools.context import CONTEXT_PRIORITY, Bind, WorkspaceContext, make_context
 from crux_workspace.tools.prompting import Injection
 from crux_workspace.tools.toolset import ToolSet
@@ -59,20 +58,15 @@ class PromptMethods:
             >>> (await tools["readResearchWorkspaceFile"].call({"path": "/workspace/notes.md"})).output
             {'type': 'text', 'value': '# Notes\n'}
         """
-        given: dict[str, Any] = {
-            "prefix": prefix,
-            "delete": delete,
-            "undo": undo,
-            "extra": extra,
-            "read_before_write": read_before_write,
-        }
-        options: ToolOptions = replace(
-            self._runner.core.tools,
-            **{name: value for name, value in given.items() if value is not None},
-        )
         view = self._as_workspace()
         return workspace_tools(
-            view if namespace is None else view.for_namespace(namespace), options
+            view if namespace is None else view.for_namespace(namespace),
+            self._runner.core.tools,
+            prefix=prefix,
+            delete=delete,
+            undo=undo,
+            extra=extra,
+            read_before_write=read_before_write,
         )
 
     def as_context(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import quote, urlencode, urlsplit
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.sendable import writable
 
 __all__ = ["Address"]
 
@@ -32,7 +33,7 @@ class Address:
         try:
             return f"{target}?{urlencode(query, quote_via=quote, safe='')}"
         except UnicodeEncodeError:
-            wrong = [name for name, value in query.items() if not _is_text(value)]
+            wrong = [name for name, value in query.items() if writable(value) != value]
             raise InvalidInputError(
                 f"{', '.join(wrong)} holds a lone surrogate, which UTF-8 cannot write.",
                 details={"option": wrong[0]},
@@ -44,14 +45,6 @@ class Address:
         if self._token is not None:
             found["Authorization"] = f"Bearer {self._token}"
         return found
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _checked(base_url: object) -> str:

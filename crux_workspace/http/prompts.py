@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.sending import PathLike
-from crux_workspace.model.settings import NamespaceRequest, ToolOptions
+from crux_workspace.model.settings import NamespaceRequest
 from crux_workspace.tools.context import CONTEXT_PRIORITY, Bind, WorkspaceContext, make_context
 from crux_workspace.tools.prompting import Injection
 from crux_workspace.tools.toolset import ToolSet
@@ -40,20 +39,15 @@ class HttpPrompts:
         read_before_write: bool | None = None,
     ) -> ToolSet:
         """Return tools over the workspace for a model, as `Workspace.as_tools` does; each call of one is requests."""
-        given: dict[str, Any] = {
-            "prefix": prefix,
-            "delete": delete,
-            "undo": undo,
-            "extra": extra,
-            "read_before_write": read_before_write,
-        }
-        options: ToolOptions = replace(
-            self._caller.core.tools,
-            **{name: value for name, value in given.items() if value is not None},
-        )
         view = self._as_workspace()
         return workspace_tools(
-            view if namespace is None else view.for_namespace(namespace), options
+            view if namespace is None else view.for_namespace(namespace),
+            self._caller.core.tools,
+            prefix=prefix,
+            delete=delete,
+            undo=undo,
+            extra=extra,
+            read_before_write=read_before_write,
         )
 
     def as_context(

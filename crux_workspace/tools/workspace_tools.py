@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from crux_workspace.errors import InvalidInputError, UnsupportedError, WorkspaceError
@@ -42,9 +43,14 @@ class ToolWorkspace(Protocol):
         ...
 
 
-def workspace_tools(workspace: ToolWorkspace, options: ToolOptions) -> ToolSet:
-    """Make the tools of a workspace, or of a view of it that is bound to a namespace."""
-    return ToolSet(_Maker(workspace, options).tools())
+def workspace_tools(
+    workspace: ToolWorkspace,
+    options: ToolOptions,
+    **chosen: Any,  # noqa: ANN401 - fields of the options
+) -> ToolSet:
+    """Make the tools of a workspace, or of a view of it that is bound to a namespace; what is chosen goes before the options."""
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return ToolSet(_Maker(workspace, replace(options, **given)).tools())
 
 
 class _Maker:
