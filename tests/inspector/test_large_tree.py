@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from time import perf_counter
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from crux_workspace import Workspace, open_workspace
 from tests.inspector.looking import Look, looking
@@ -22,6 +24,7 @@ AIM_S = 2.0
 HOLDS_TIMES = os.environ.get("CRUX_HOLD_TIMES") == "1"
 """Whether the aim is held to: only a quiet machine can be; the figure itself is always printed."""
 MOST_ROWS = 120
+LATE_S = 0.7
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -81,6 +84,28 @@ async def test_a_link_deep_into_it_shows_the_file(look: Look) -> None:
     await expect(seen.row(path)).to_have_attribute("aria-selected", "true")
     await expect(seen.row(path)).to_be_in_viewport()
     await expect(seen.main.get_by_label("Text of the file")).to_have_text("1x")
+
+
+@pytest.mark.parametrize("late", ["/", "/workspace", "/workspace/flat"])
+async def test_a_link_deep_into_it_shows_the_file_whatever_comes_late(
+    look: Look, late: str
+) -> None:
+    path = f"/workspace/flat/file-{FLAT - 7:06d}.txt"
+    seen = await look()
+
+    async def answer(route: Route) -> None:
+        if parse_qs(urlsplit(route.request.url).query)["path"] == [late]:
+            await asyncio.sleep(LATE_S)
+        await route.continue_()
+
+    await seen.page.route("**/v1/list?**", answer)
+    await seen.go(path=path)
+    await expect(seen.main.get_by_label("Text of the file")).to_have_text("1x")
+    await expect(seen.row(path)).to_be_in_viewport()
+    await seen.page.wait_for_timeout(2 * LATE_S * 1000)
+    await expect(seen.row(path)).to_be_in_viewport()
+    await expect(seen.row(path)).to_have_attribute("aria-posinset", "301")
+    await seen.page.unroute_all(behavior="wait")
 
 
 async def test_any_file_is_found_by_its_name(ws: Workspace, look: Look) -> None:

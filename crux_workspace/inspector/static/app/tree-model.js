@@ -20,6 +20,7 @@ export class Tree {
     this.doubtful = new Set();
     this.ended = false;
     this.shown = null;
+    this.revealed = null;
   }
 
   end() {
@@ -36,15 +37,25 @@ export class Tree {
     return this.directories.get(path);
   }
 
-  /** Load the next page of a directory, the first one if none is there. */
-  async load(path) {
+  /** Load the first page of a directory unless it is there; whoever asks while it comes waits for it too. */
+  async ensure(path) {
+    const directory = this.directories.get(path);
+    if (!directory || directory.error || directory.loading) await this.load(path);
+  }
+
+  /** Load the next page of a directory, the first one if none is there; one at a time. */
+  load(path) {
     let directory = this.directories.get(path);
-    if (directory?.loading || (directory && directory.complete)) return;
+    if (directory?.complete) return Promise.resolve();
     if (!directory) {
-      directory = { entries: [], names: new Map(), cursor: null, edge: "", complete: false, error: null };
+      directory = { entries: [], names: new Map(), cursor: null, edge: "", complete: false, error: null, loading: null };
       this.directories.set(path, directory);
     }
-    directory.loading = true;
+    directory.loading ??= this.loadPage(path, directory);
+    return directory.loading;
+  }
+
+  async loadPage(path, directory) {
     directory.error = null;
     this.changed();
     const first = directory.cursor === null;
@@ -63,7 +74,7 @@ export class Tree {
     } catch (error) {
       directory.error = error;
     }
-    directory.loading = false;
+    directory.loading = null;
     this.changed();
   }
 
@@ -89,7 +100,7 @@ export class Tree {
   async expand(path) {
     this.open.add(path);
     this.changed();
-    await this.load(path);
+    await this.ensure(path);
   }
 
   collapse(path) {
@@ -99,6 +110,7 @@ export class Tree {
 
   /** Open what is above a path, and have the path itself among what is loaded. */
   async reveal(path) {
+    this.revealed = path;
     if (path === "/") return;
     const above = [];
     for (let at = parentOf(path); ; at = parentOf(at)) {
@@ -107,10 +119,10 @@ export class Tree {
     }
     for (const at of above) {
       this.open.add(at);
-      await this.load(at);
+      await this.ensure(at);
     }
     const directory = this.directories.get(parentOf(path));
-    if (!directory) return;
+    if (!directory || this.revealed !== path) return;
     if (!directory.names.has(nameOf(path))) await this.lookUp(directory, path);
     if (directory.names.get(nameOf(path))?.kind === "directory") await this.expand(path);
     this.changed();
@@ -131,6 +143,7 @@ export class Tree {
     const seen = [...this.directories.keys()].filter((path) => this.open.has(path));
     this.directories.clear();
     await Promise.all(seen.map((path) => this.load(path)));
+    if (this.revealed !== null) await this.reveal(this.revealed);
   }
 
   /** Enter one change of the namespace. */

@@ -144,6 +144,7 @@ export function TreeView({ namespace, selected, onPicked }) {
   const [focus, setFocus] = useState("/");
   const [first, last] = useWindow(root, rows.length);
   const wantFocus = useRef(false);
+  const wantSight = useRef(null);
 
   const at = Math.max(
     0,
@@ -153,8 +154,13 @@ export function TreeView({ namespace, selected, onPicked }) {
   useEffect(() => {
     if (!selected || selected === "/") return;
     setFocus(selected);
-    model.reveal(selected).then(() => scrollTo(model.rows().findIndex((row) => row.key === selected)));
+    wantSight.current = { key: selected, top: null };
+    model.reveal(selected);
   }, [model, selected]);
+
+  useLayoutEffect(() => {
+    keepInSight();
+  });
 
   useEffect(() => {
     for (const row of rows.slice(first, last)) if (row.type === "more") model.load(row.path);
@@ -166,6 +172,20 @@ export function TreeView({ namespace, selected, onPicked }) {
     root.current.querySelector('[role="treeitem"][tabindex="0"]')?.focus({ preventScroll: true });
   });
 
+  /** Hold the selected row in sight while pages arrive above it, until the user goes elsewhere. */
+  function keepInSight() {
+    const wish = wantSight.current;
+    if (wish === null) return;
+    if (wish.top !== null && root.current.scrollTop !== wish.top) {
+      wantSight.current = null;
+      return;
+    }
+    const index = rows.findIndex((row) => row.key === wish.key);
+    if (index < 0) return;
+    scrollTo(index);
+    wish.top = root.current.scrollTop;
+  }
+
   function scrollTo(index) {
     const box = root.current;
     if (!box || index < 0) return;
@@ -176,6 +196,7 @@ export function TreeView({ namespace, selected, onPicked }) {
   function toggle(event, row) {
     event.preventDefault();
     event.stopPropagation();
+    wantSight.current = null;
     if (row.open) model.collapse(row.entry.path);
     else model.expand(row.entry.path);
   }
@@ -203,6 +224,7 @@ export function TreeView({ namespace, selected, onPicked }) {
     event.preventDefault();
     for (const row of rows.slice(Math.min(at, next), Math.max(at, next))) if (row.type === "gap") model.load(row.path);
     wantFocus.current = true;
+    wantSight.current = null;
     scrollTo(next);
     setFocus(rows[next].key);
   }
