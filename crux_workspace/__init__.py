@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from crux_workspace.events.runtime import LocalRuntime
     from crux_workspace.events.watching import WatchHandle
     from crux_workspace.model.artifacts import Artifact
-    from crux_workspace.model.changes import Change
+    from crux_workspace.model.changes import PURGED_PATH, Change
     from crux_workspace.model.contents import BinaryContent, JsonContent, TextContent
     from crux_workspace.model.diffs import DiffHunk, DiffLine, FileDiff
     from crux_workspace.model.edits import Edit
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "PURGED_PATH",
     "Artifact",
     "BinaryContent",
     "Change",
@@ -146,7 +147,7 @@ _NAMES = {
     "crux_workspace.events.runtime": "LocalRuntime",
     "crux_workspace.events.watching": "WatchHandle",
     "crux_workspace.model.artifacts": "Artifact",
-    "crux_workspace.model.changes": "Change",
+    "crux_workspace.model.changes": "PURGED_PATH Change",
     "crux_workspace.model.contents": "BinaryContent JsonContent TextContent",
     "crux_workspace.model.diffs": "DiffHunk DiffLine FileDiff",
     "crux_workspace.model.edits": "Edit",

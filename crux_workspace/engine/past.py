@@ -122,10 +122,10 @@ class PastReads:
             return True
         return await self.has_below(path)
 
-    async def has_below(self, path: str) -> bool:
-        """Tell whether a file was below a path."""
+    async def has_below(self, path: str, *, without: frozenset[str] = frozenset()) -> bool:
+        """Tell whether a file was below a path, apart from those at some paths."""
         async for binding, entry in self._bindings(path, None):
-            if await self._was_live(binding, entry):
+            if binding.path not in without and await self._was_live(binding, entry):
                 return True
         return False
 

@@ -6,7 +6,7 @@ one change per file. A path that changed since the start is read as it was then;
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 
 from msgspec import Struct, field
 
@@ -29,14 +29,14 @@ from crux_workspace.engine.keys import (
     path_in_key,
     state_key_parts,
 )
+from crux_workspace.engine.looks import Look, Presence, Searched
 from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import ConflictError, ErrorCode, VersionNotFoundError
 from crux_workspace.events.log import read_meta
-from crux_workspace.model.changes import Change
 from crux_workspace.model.globs import Glob
 from crux_workspace.model.paths import ancestors, is_below, sort_key
-from crux_workspace.storage.layout import META_KEY, quiet_violation
+from crux_workspace.storage.layout import META_KEY
 from crux_workspace.storage.records import Reader, Record
 
 __all__ = ["StagedFile", "StagedTree", "transaction_conflict"]
@@ -144,7 +144,8 @@ class StagedTree(LiveTree):
         self.stale: dict[str, dict[str, object]] = {}
         self.uploads: dict[str, Upload] = {}
         self.creates: list[str] = []
-        self.listening: list[tuple[str, Callable[[Change], bool] | None]] = []
+        self.looks: dict[Look, None] = {}
+        """What was listed, searched or looked for below directories."""
         self._slots: dict[str, _Slot] = {}
         self._above: set[str] = set()
         """Directories that something was put into, or taken out of."""
@@ -280,13 +281,12 @@ class StagedTree(LiveTree):
         return [entry async for entry in self.files_below(path, bodies=bodies, expired=True)]
 
     async def has_below(self, path: str) -> bool:
-        """Tell whether a live file is below a directory; the subtree must stay quiet until the commit."""
-        try:
-            async for _ in self.files_below(path):
-                return True
-        except ConflictError:
-            return True  # what is not kept any more was there all the same
-        return False
+        """Tell whether a live file is below a directory; unless one of the transaction's own is, that must be so at the commit too."""
+        touched = self.touched_in(path)
+        if any(self._slots[where].entry is not None for where in touched):
+            return True
+        self.look_at(Presence(path, touched))
+        return await self.past.has_below(path, without=touched)
 
     async def files_below(
         self,
@@ -298,7 +298,7 @@ class StagedTree(LiveTree):
         within: Glob | None = None,
     ) -> AsyncIterator[Entry]:
         """Iterate over the live files below a directory, staged ones in their place; with `expired` over those due as well."""
-        self.listen(path, None if within is None else lambda change: _within(change, within))
+        self.look_at(Searched(path, within))
         past = PastReads(self.reader, self.sequence, 0) if expired else self.past
         touched, missed = set(self._slots), past.expired
         staged = [
@@ -328,19 +328,17 @@ class StagedTree(LiveTree):
         if (past or self.past).expired > missed:
             raise transaction_conflict([conflict_of(path, None, None)])
 
-    def listen(self, path: str, shows: Callable[[Change], bool] | None = None) -> None:
-        """Expect that nothing at or below a path changes until the commit, or nothing that `shows`."""
-        self.listening.append((path, shows))
-        if (path, True) not in self.quiet:
-            self.quiet.append((path, True))
+    def look_at(self, look: Look) -> None:
+        """Expect that nothing that shows in this changes until the commit."""
+        self.looks[look] = None
+        if (look.path, True) not in self.quiet:
+            self.quiet.append((look.path, True))
 
-    def hears(self, change: Change) -> bool:
-        """Tell whether somebody else's change concerns what was listed or searched."""
-        return any(
-            quiet_violation([change], [(path, True)]) is not None
-            and (shows is None or shows(change))
-            for path, shows in self.listening
-        )
+    def touched_in(self, path: str) -> frozenset[str]:
+        """Return where below a path the transaction put something, or took it away."""
+        if path not in self._above:
+            return frozenset()
+        return frozenset(where for where in self._slots if is_below(where, path))
 
     def touched_below(self, path: str) -> bool:
         """Tell whether the transaction touched something below a path."""
@@ -484,7 +482,3 @@ class StagedTree(LiveTree):
             p for p in dict.fromkeys(self.creates) if p in occupied and not self.touched_below(p)
         ]
         return Changeset([*self.preludes, *deltas], creates)
-
-
-def _within(change: Change, glob: Glob) -> bool:
-    return any(path is not None and glob.matches(path) for path in (change.path, change.from_path))

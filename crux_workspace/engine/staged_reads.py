@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Sequence
 from crux_workspace.engine.codec import ArtifactRecord
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.keys import artifact_key, head_key
+from crux_workspace.engine.looks import Listed
 from crux_workspace.engine.reads import Children, Identity
 from crux_workspace.engine.staged import StagedTree, conflict_of, transaction_conflict
-from crux_workspace.model.changes import Change
 from crux_workspace.model.globs import Glob
-from crux_workspace.model.paths import is_below, parent
+from crux_workspace.model.paths import is_below
 from crux_workspace.storage.layout import subtree_range
 from crux_workspace.storage.records import Contains
 
@@ -46,7 +46,9 @@ class StagedReads:
     async def children(self, path: str, *, after: str | None, limit: int) -> Children:
         """Return one page of a directory: the page of the past one with the staged files worked in."""
         tree = self.tree
-        tree.listen(path, lambda change: lists(change, path))
+        own = [_child(path, entry) for entry in tree.staged_below(path)]
+        directories = frozenset(item for _, item in own if isinstance(item, str))
+        tree.look_at(Listed(path, tree.touched_in(path), directories))
         missed = tree.past.expired
         page = await tree.past.children(path, after=after, limit=limit)
         tree.check_kept(path, missed)
@@ -57,8 +59,7 @@ class StagedReads:
                     items[key] = item
             elif not tree.is_touched(item.path):
                 items[key] = item
-        for entry in tree.staged_below(path):
-            key, item = _child(path, entry)
+        for key, item in own:
             if (after is None or key > after) and (page.next is None or key <= page.next):
                 items.setdefault(key, item)
         return Children(sorted(items.items(), key=lambda pair: pair[0]), page.next)
@@ -125,8 +126,3 @@ def _child(path: str, entry: Entry) -> tuple[str, Entry | str]:
         return head_key(entry.path), entry
     directory = entry.path[: len(entry.path) - len(name) + name.index("/")]
     return subtree_range("head", directory)[0], directory
-
-
-def lists(change: Change, path: str) -> bool:
-    """Tell whether a change can show in the listing of a directory's immediate children."""
-    return change.type != "update" or parent(change.path) == path

@@ -14,6 +14,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChang
 
 from crux_workspace.errors import RuntimeRequiredError
 from crux_workspace.mcp.resources import uri_of
+from crux_workspace.model.changes import PURGED_PATH
 from crux_workspace.model.events import WatchError, WorkspaceChangeEvent
 from crux_workspace.model.paths import normalise
 
@@ -78,8 +79,9 @@ class Changes:
         await self._listed()
 
     async def _tell(self, event: WorkspaceChangeEvent) -> None:
-        for path in filter(None, (event.path, event.from_path)):
-            await self._updated(path)
+        for path in (event.path, event.from_path):
+            if path is not None and path != PURGED_PATH:
+                await self._updated(path)
         if event.type != "update":
             await self._listed()
 

@@ -7,7 +7,10 @@ from typing import Literal
 
 from crux_workspace.model.values import Value
 
-__all__ = ["Change", "ChangeType"]
+__all__ = ["PURGED_PATH", "Change", "ChangeType"]
+
+PURGED_PATH = "<purged>"
+"""Stands in the log and in events for the paths of a file that was purged since. No path can be spelt like it: paths are absolute."""
 
 ChangeType = Literal["create", "update", "delete", "rename"]
 
@@ -18,9 +21,9 @@ class Change(Value):
 
     type: ChangeType
     path: str
-    """Where the file is afterwards; for a delete, where it was."""
+    """Where the file is afterwards; for a delete, where it was. `PURGED_PATH` when the file was purged by a later commit."""
     from_path: str | None = None
-    """For a rename, where the file was."""
+    """For a rename, where the file was, or `PURGED_PATH` likewise."""
     file_id: str = ""
     """Identity of the file (32 hex)."""
     replaced: str | None = None

@@ -20,7 +20,7 @@ class WorkspaceChangeEvent(Value):
     workspace_id: str
     namespace: str
     path: str
-    """Where the file is afterwards; for a delete, where it was. ``<purged>`` when its name was erased since."""
+    """Where the file is afterwards; for a delete, where it was. `PURGED_PATH` when the file was purged by a later commit."""
     from_path: str | None
     """For a rename, where the file was."""
     replaced: str | None

@@ -37,11 +37,10 @@ from crux_workspace.events.log import (
     read_meta,
     sequence_of_key,
 )
-from crux_workspace.model.changes import Change
+from crux_workspace.model.changes import PURGED_PATH, Change
 from crux_workspace.model.moments import Moment, at_ms
 from crux_workspace.model.paths import ancestors, is_at_or_below
 from crux_workspace.model.versions import CommitEntry
-from crux_workspace.operations.purging import REDACTED
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Options, Space, type_conflict
 from crux_workspace.storage.layout import META_KEY, log_key, number
@@ -244,7 +243,7 @@ async def undo_commit(space: Space, commit: str | CommitEntry, *, options: Optio
 async def _reverse(space: Space, tree: LiveTree, changes: list[Change], sequence: int) -> Changeset:
     """Plan the way back: every touched path as it was right before the commit."""
     paths = list(dict.fromkeys(p for c in changes for p in (c.path, c.from_path) if p is not None))
-    if REDACTED in paths:
+    if PURGED_PATH in paths:
         raise VersionNotFoundError(
             f"Commit {sequence} changed a file that was purged since; it cannot be reversed.",
             code=ErrorCode.VERSION_EXPIRED,

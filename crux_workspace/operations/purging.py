@@ -1,7 +1,7 @@
 """Purge: a file vanishes with its first commit, its versions go in bounded steps, and a crash in between is resumed by gc.
 
 What is left of a purged file is the fact that some file was at a path from one commit to another (`was/`), so that a view of the past
-answers ``VERSION_EXPIRED`` instead of denying it. Its name in old log entries is replaced by `REDACTED`.
+answers ``VERSION_EXPIRED`` instead of denying it. Its name in old log entries is replaced by `PURGED_PATH`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from crux_workspace.engine.keys import (
 )
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.events.log import commit_changes, log_head, sequence_of_key
-from crux_workspace.model.changes import Change
+from crux_workspace.model.changes import PURGED_PATH, Change
 from crux_workspace.model.paths import is_below
 from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.space import Options, Space, needs_recursive
@@ -41,10 +41,8 @@ from crux_workspace.storage.layout import (
 )
 from crux_workspace.storage.records import Put, Record
 
-__all__ = ["REDACTED", "PurgeJob", "finish_purge", "purge"]
+__all__ = ["PurgeJob", "finish_purge", "purge"]
 
-REDACTED = "<purged>"
-"""Stands in old log entries for the path of a purged file; no path can be spelt like it."""
 _PER_COMMIT = 50
 
 
@@ -246,12 +244,12 @@ def _without(record: Record, file_id: str, *, is_first: bool) -> Put | None:
     value, body = record.value, record.body
     if is_first:
         head = log_head(record)
-        if redact(head, file_id, REDACTED) and head.at is None:
+        if redact(head, file_id, PURGED_PATH) and head.at is None:
             head.at = record.at
         value = encode_log(head)
     if body is not None:
         changes = decode_changes(body)
-        if any(change.file_id == file_id and change.path != REDACTED for change in changes):
+        if any(change.file_id == file_id and change.path != PURGED_PATH for change in changes):
             body = encode_changes(_nameless(change, file_id) for change in changes)
             if is_first:
                 head.at = record.at if head.at is None else head.at
@@ -264,7 +262,9 @@ def _without(record: Record, file_id: str, *, is_first: bool) -> Put | None:
 def _nameless(change: Change, file_id: str) -> Change:
     if change.file_id != file_id:
         return change
-    return replace(change, path=REDACTED, from_path=None if change.from_path is None else REDACTED)
+    return replace(
+        change, path=PURGED_PATH, from_path=None if change.from_path is None else PURGED_PATH
+    )
 
 
 async def _traces(space: Space, job: PurgeJob) -> set[int]:
@@ -280,7 +280,7 @@ async def _traces(space: Space, job: PurgeJob) -> set[int]:
     seen: set[str] = set()
     while paths:
         path = paths.pop()
-        if path in seen or path == REDACTED:
+        if path in seen or path == PURGED_PATH:
             continue
         seen.add(path)
         async for record in scan_range(reader, was_prefix(path)):

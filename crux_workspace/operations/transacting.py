@@ -22,6 +22,7 @@ from crux_workspace.engine.committer import (
 from crux_workspace.engine.content import discard
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.keys import head_key, op_key
+from crux_workspace.engine.looks import Look, Since
 from crux_workspace.engine.staged import StagedTree, conflict_of, transaction_conflict
 from crux_workspace.engine.staged_reads import StagedReads
 from crux_workspace.engine.tree import LiveTree, scan_range
@@ -33,6 +34,7 @@ from crux_workspace.events.log import (
     read_meta,
     sequence_of_key,
 )
+from crux_workspace.model.changes import PURGED_PATH, Change
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.transactions import Replayed
 from crux_workspace.operations.space import Options, Space, digest_of, type_conflict
@@ -331,6 +333,7 @@ async def _heard(live: LiveTree, tree: StagedTree) -> list[dict[str, object]]:
     """Return what was committed since the start on paths that were listed or searched."""
     if not tree.quiet or live.sequence == tree.sequence:
         return []
+    since = Since(live.reader, tree.sequence, live.sequence, tree.now)
     expected = tree.sequence + 1
     after = log_key(tree.sequence) + "\x7f"
     async for record in scan_range(live.reader, LOG_PREFIX, after=after, bodies=True, page=64):
@@ -340,8 +343,10 @@ async def _heard(live: LiveTree, tree: StagedTree) -> list[dict[str, object]]:
             break
         head = log_head(record)
         for change in await commit_changes(live.reader, record, head):
-            if tree.hears(change):
-                conflict = conflict_of(change.path, None, None)
+            look = await _shown_in(since, tree, change)
+            if look is not None:
+                path = look.path if change.path == PURGED_PATH else change.path
+                conflict = conflict_of(path, None, None)
                 conflict["base_version"] = change.previous_version
                 conflict["current_version"] = change.version
                 conflict["last_operation"], conflict["last_actor"] = head.verb, head.actor
@@ -350,6 +355,13 @@ async def _heard(live: LiveTree, tree: StagedTree) -> list[dict[str, object]]:
     if expected <= live.sequence:
         return [conflict_of(tree.quiet[0][0], None, None)]
     return []
+
+
+async def _shown_in(since: Since, tree: StagedTree, change: Change) -> Look | None:
+    for look in tree.looks:
+        if await since.shows(look, change):
+            return look
+    return None
 
 
 async def _clear_directories(live: LiveTree, tree: StagedTree, changes: Changeset) -> Changeset:

@@ -183,6 +183,11 @@ class LogRecord(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     at: int | None = None
     """Written out only when the record was rewritten later (redaction)."""
 
+    @property
+    def tells(self) -> bool:
+        """Whether the commit changed something that the log tells of; upkeep does not."""
+        return bool(self.changes or self.bodies)
+
     def inline_changes(self) -> list[Change]:
         """The changes kept in the value."""
         return [_change(c) for c in self.changes]
@@ -327,6 +332,8 @@ def advance(meta: Meta | None, batch: Batch) -> Meta:
 def _covers(path: str, subtree: bool, touched: str | None) -> bool:
     if touched is None:
         return False
+    if touched[:1] != "/":
+        return True  # the name was erased: it may have been anywhere
     return touched == path or (subtree and (path == "/" or touched.startswith(path + "/")))
 
 

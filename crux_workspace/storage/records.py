@@ -150,7 +150,10 @@ class Batch:
     expect_empty: list[tuple[str, str]] = field(default_factory=list)
     """Key ranges [low, high) that must hold no record."""
     expect_quiet: list[tuple[str, bool]] = field(default_factory=list)
-    """(path, subtree): no commit after `quiet_since` may have touched the path (or, with subtree, anything below it)."""
+    """(path, subtree): no commit after `quiet_since` may have touched the path (or, with subtree, anything below it).
+
+    A change whose name was erased may have touched any.
+    """
     quiet_since: int | None = None
     """Sequence that `expect_quiet` starts from; a log trimmed beyond it refuses."""
     puts: list[Put] = field(default_factory=list)
@@ -291,7 +294,8 @@ class RecordStore(Protocol):
         `Take` (R-050), keep a self-taken one (R-051), swap (R-052), take what was there before (R-053), or none (R-054),
         never from nothing (R-057). Write
         the log in its value (R-055) or in bodies (R-056), and judge `expect_quiet` by it: the path (R-060), the subtree (R-061),
-        the source of a rename (R-062), a trimmed log (R-063), all changes of a commit (R-064, R-065), all commits (R-066). Stay
+        the source of a rename (R-062), a trimmed log (R-063), all changes of a commit (R-064, R-065), all commits (R-066), an
+        erased name as anywhere (R-067). Stay
         all or nothing under cancellation (R-080) and death of the process; let one of several racing commits win (R-082) and all
         independent ones (R-083); keep the declared ceilings (R-120, R-121, R-122, R-123); acknowledge only what is applied
         (R-134) and, where `durable`, what stays (R-132); see other stores' commits where `multi_process` (R-133, R-135).

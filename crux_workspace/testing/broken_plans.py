@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from crux_workspace.model.changes import Change
+from crux_workspace.model.changes import PURGED_PATH, Change
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.storage.layout import (
     decode_changes,
@@ -22,6 +22,7 @@ from crux_workspace.testing.delegating import DelegatingRecordStore
 from crux_workspace.testing.doubles import CommitOnlyRecordStore
 
 __all__ = [
+    "ErasedNamesAreQuiet",
     "IgnoresItsOwnCeilings",
     "IgnoresLogBodies",
     "IgnoresRenameSources",
@@ -71,6 +72,14 @@ class IgnoresRenameSources(_JudgesQuiet):
     def seen(self, inline: list[Change], bodies: list[bytes]) -> list[Change]:
         """Forget the sources."""
         return [replace(c, from_path=None) for c in super().seen(inline, bodies)]
+
+
+class ErasedNamesAreQuiet(_JudgesQuiet):
+    """Takes a change without a name for one of no path."""
+
+    def seen(self, inline: list[Change], bodies: list[bytes]) -> list[Change]:
+        """Forget what was purged."""
+        return [c for c in super().seen(inline, bodies) if c.path != PURGED_PATH]
 
 
 class IgnoresLogBodies(_JudgesQuiet):

@@ -50,6 +50,7 @@ BROKEN_RECORD_STORES: dict[type[RecordStore], str] = {
     plans.QuietBySpelling: "R-061",
     plans.IgnoresRenameSources: "R-062",
     plans.TrimmedLogIsQuiet: "R-063",
+    plans.ErasedNamesAreQuiet: "R-067",
     plans.IgnoresLogBodies: "R-064",
     plans.ReadsFirstLogBody: "R-065",
     plans.WrapsPlanErrors: "R-071",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crux_workspace.model.changes import Change
+from crux_workspace.model.changes import PURGED_PATH, Change
 from crux_workspace.storage.layout import log_key
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.testing.record_checks.bench import (
@@ -61,6 +61,17 @@ async def check_quiet_rename_source(store: RecordStore, fresh: FreshRecords) -> 
     for path, subtree in (("/from/a", False), ("/from", True), ("/to/b", False), ("/to", True)):
         async with refused(writer, "quiet", subject=path):
             await writer.commit(put("x"), expect_quiet=[(path, subtree)], quiet_since=1)
+
+
+@RECORD_CHECKS.add()
+async def check_quiet_erased_name(store: RecordStore, fresh: FreshRecords) -> None:
+    """R-067: a change whose name was erased may have been of any path, and touches them all."""
+    writer = await seed(store, fresh)
+    await writer.commit(changes=[Change("rename", PURGED_PATH, PURGED_PATH, "a" * 32, None, 1, 1)])
+    for path, subtree in (("/a", False), ("/d", True), ("/", False), ("/", True)):
+        async with refused(writer, "quiet", subject=path):
+            await writer.commit(put("x"), expect_quiet=[(path, subtree)], quiet_since=1)
+    await writer.commit(put("x"), expect_quiet=[("/a", True)], quiet_since=2)
 
 
 @RECORD_CHECKS.add()

@@ -37,7 +37,7 @@ local function covers(path, subtree, touched)
   if not touched then
     return false
   end
-  if touched == path then
+  if touched == path or string.sub(touched, 1, 1) ~= '/' then -- a name that was erased may have been anywhere
     return true
   end
   return subtree and (path == '/' or string.sub(touched, 1, #path + 1) == path .. '/')
