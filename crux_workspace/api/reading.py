@@ -481,7 +481,7 @@ class ReadMethods:
         partial: bool = False,
         namespace: str | None = None,
     ) -> GrepResult:
-        """Search text and JSON line by line.
+        r"""Search text and JSON line by line.
 
         Every match is an entry; matches within a line do not overlap. Expressions run in linear time, and the event loop is never
         held for long. Large texts are searched as they are read, in memory that grows with neither them nor their lines; binary
@@ -491,7 +491,8 @@ class ReadMethods:
             query: Text to find, or with `regex` an expression in RE2's syntax.
             path: A file, a directory or a glob; None searches everything, a missing one finds nothing.
             ignore_case: Upper and lower case are the same.
-            regex: `query` is an expression.
+            regex: `query` is an expression. Its ``\s``, ``\d``, ``\w`` and ``\b`` know ASCII alone; ``\pZ``, ``\pN`` and ``\pL``
+                know the spaces, digits and letters of all alphabets.
             max_results: Most matches to return.
             context_lines: Lines to show before and after each match.
             partial: Leave out what cannot be had of mounts below `path` whose source fails, and name them in `failed`.

@@ -51,7 +51,9 @@ class WatchMethods:
         goes on at the oldest event that is left.
 
         Args:
-            path: What to watch; None is the whole tree. A path matches exactly. A rename matches by either end.
+            path: What to watch; None is the whole tree. A path matches exactly, one that ends in ``/`` the files right in that directory
+                and no file of its name. A rename matches by either end; one whose paths were erased by a purge since shows as
+                `PURGED_PATH`, and only where the whole tree is watched.
             recursive: Everything below the path matches too; by default only for the whole tree. False with the root stands for the
                 files right below it.
             cursor: Go on from here: an event's `cursor`, `WatchHandle.cursor`, `CommitEntry.cursor` or `cursor()`.
@@ -90,7 +92,7 @@ class WatchMethods:
             )
         if on_error is not None and not callable(on_error):
             raise InvalidInputError("on_error must be callable or None.")
-        where = "/" if path is None else normalise_directory_hint(path)[0]
+        where, directory = ("/", True) if path is None else normalise_directory_hint(path)
         deep = where == "/" if recursive is None else recursive
         place = None if cursor is None else parse_event_cursor(cursor)
         interval_ms = _at_least_one("poll_interval_ms", poll_interval_ms)
@@ -109,7 +111,7 @@ class WatchMethods:
                 namespace=NamespaceSource(self._watched_namespace(namespace)),
                 hub=hub_of(core.records),
                 runtime=runtime,
-                watched=WatchedPath(where, deep, core.router.shows),
+                watched=WatchedPath(where, deep, directory, core.router.shows),
                 cursor=place,
                 start=start,
                 interval_ms=interval_ms,

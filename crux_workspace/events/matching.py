@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from crux_workspace.model.changes import Change
-from crux_workspace.model.paths import is_below
+from crux_workspace.model.paths import is_below, parent
 
 __all__ = ["WatchedPath"]
 
@@ -15,12 +15,14 @@ __all__ = ["WatchedPath"]
 class WatchedPath:
     """A path, and whether what is below it counts too.
 
-    A rename matches by either end. A path whose name was erased matches the whole tree only. The root itself holds no file: without
+    A rename matches by either end. A path whose name was erased matches the whole tree only. A directory holds files and is none: without
     `recursive` it stands for the files right below it.
     """
 
     path: str
     recursive: bool
+    directory: bool = False
+    """It was spelt as a directory's, so that no file at the path itself is meant; the root always is."""
     shows: Callable[[Change], bool] = lambda _: True
     """Leaves out what the watching workspace has no mount for."""
 
@@ -35,8 +37,8 @@ class WatchedPath:
         )
 
     def _covers(self, path: str) -> bool:
-        if path == self.path:
-            return True
-        if self.path == "/":
-            return path.startswith("/") and "/" not in path[1:]
-        return self.recursive and is_below(path, self.path)
+        if path[:1] != "/":
+            return False
+        if self.directory or self.path == "/":
+            return is_below(path, self.path) and (self.recursive or parent(path) == self.path)
+        return path == self.path or (self.recursive and is_below(path, self.path))

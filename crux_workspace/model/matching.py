@@ -130,12 +130,13 @@ class Query:
 
 
 def compile_query(query: str, *, ignore_case: bool = False, regex: bool = False) -> Query:
-    """Return what a query stands for.
+    r"""Return what a query stands for.
 
     Args:
         query: Text to find, or a regular expression.
         ignore_case: Whether upper and lower case are the same, in any alphabet.
-        regex: Whether ``query`` is an expression, in RE2's syntax.
+        regex: Whether ``query`` is an expression, in RE2's syntax: ``\s``, ``\d``, ``\w`` and ``\b`` know ASCII alone, ``\pZ``,
+            ``\pN`` and ``\pL`` the spaces, digits and letters of all alphabets.
 
     Returns:
         The query, ready to search any number of texts.

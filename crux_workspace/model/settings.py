@@ -64,7 +64,11 @@ class Retention:
     log_ms: int | None = None
     """How long commits stay in the log; None means for ever."""
     asset_grace_ms: int = 3_600_000
-    """How long released or orphaned assets stay before `gc` may delete them."""
+    """How long released or orphaned assets stay before `gc` may delete them.
+
+    A released asset keeps the time that it was given when it was released, also when this is shorter or longer later; orphans are
+    judged by the setting of the workspace that collects.
+    """
 
     def __post_init__(self) -> None:
         _whole("Retention", "ttl_ms", self.ttl_ms, least=1)

@@ -23,7 +23,7 @@ from crux_workspace.engine.keys import (
 from crux_workspace.engine.tree import LiveTree, scan_range
 from crux_workspace.errors import WorkspaceError
 from crux_workspace.events.hub import hub_of
-from crux_workspace.events.log import time_of
+from crux_workspace.events.log import log_head, time_of
 from crux_workspace.model.files import GcReport, NamespacePage
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
 from crux_workspace.operations.compaction import shrink_histories
@@ -292,21 +292,28 @@ async def _trim_log(space: Space, found: _Found, *, dry_run: bool) -> None:
     keep_ms = space.ports.retention.log_ms
     if keep_ms is None:
         return
-    oldest = space.ports.clock() - keep_ms
-    newest = await _newest_log(space)
-
-    async def old() -> AsyncIterator[Record]:
-        async for record in scan_range(space.ports.reader, LOG_PREFIX):
-            if record.key >= newest:
-                return
-            if is_log_head(record.key) and time_of(record) >= oldest:
-                return
-            yield record
-
-    async for rows in _chunks(old()):
+    async for rows in _chunks(_old_log(space, space.ports.clock() - keep_ms)):
         found.log_entries += sum(is_log_head(row.key) for row in rows)
         if not dry_run:
             await _drop_records(space, rows)
+
+
+async def _old_log(space: Space, oldest: int) -> AsyncIterator[Record]:
+    """Iterate over the records of old commits, up to the last one that changed something.
+
+    Commits of upkeep behind it wait for the next such one: trimming is a commit of upkeep too, and would never come to an end.
+    """
+    newest = await _newest_log(space)
+    upkeep: list[Record] = []
+    async for record in scan_range(space.ports.reader, LOG_PREFIX):
+        is_head = is_log_head(record.key)
+        if record.key >= newest or (is_head and time_of(record) >= oldest):
+            return
+        upkeep.append(record)
+        if not is_head or log_head(record).tells:
+            for one in upkeep:
+                yield one
+            upkeep.clear()
 
 
 async def _newest_log(space: Space) -> str:

@@ -9,7 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from crux_workspace import LocalRuntime, WatchError, Workspace, WorkspaceChangeEvent
+from crux_workspace import (
+    PURGED_PATH,
+    LocalRuntime,
+    WatchError,
+    Workspace,
+    WorkspaceChangeEvent,
+)
 from crux_workspace import storage as storage_room
 from crux_workspace.events import tailer
 from crux_workspace.storage import Storage
@@ -220,6 +226,22 @@ async def test_a_path_matches_exactly_unless_recursive(ws: Workspace) -> None:
         await nothing_from(handle)
 
 
+@pytest.mark.parametrize("recursive", [False, True])
+async def test_a_directorys_spelling_means_what_is_in_it_and_no_file_of_its_name(
+    ws: Workspace, recursive: bool
+) -> None:
+    async with ws.watch("/workspace/in/", recursive=recursive) as handle:
+        await ws.write("/workspace/in", "a file")
+        await ws.rename("/workspace/in", "/workspace/out")
+        await ws.write("/workspace/in/a.md", "a")
+        await ws.write("/workspace/in/deep/b.md", "b")
+        await ws.rename("/workspace/in/a.md", "/workspace/a.md")
+        seen = [event.from_path or event.path for event in await take(handle, 2 + recursive)]
+        deep = ["/workspace/in/deep/b.md"] if recursive else []
+        assert seen == ["/workspace/in/a.md", *deep, "/workspace/in/a.md"]
+        await nothing_from(handle)
+
+
 async def test_what_is_overwritten_is_named(ws: Workspace) -> None:
     await ws.write(A, "a")
     lost = await ws.write(B, "b")
@@ -236,7 +258,7 @@ async def test_a_purged_name_matches_the_whole_tree_only(ws: Workspace) -> None:
     async with ws.watch(cursor=place) as whole, ws.watch(A, cursor=place) as one:
         events = await take(whole, 2)
         assert [(event.type, event.path) for event in events] == [
-            ("create", "<purged>"),
+            ("create", PURGED_PATH),
             ("delete", A),
         ]
         assert await take(one, 1) == events[1:]

@@ -11,17 +11,20 @@ WHOLE = WatchedPath("/", True)
 TREE = WatchedPath("/a/b", True)
 FILE = WatchedPath("/a/b", False)
 ROOT = WatchedPath("/", False)
+DIRECTORY = WatchedPath("/a/b", False, directory=True)
+BELOW = WatchedPath("/a/b", True, directory=True)
 
 
 @pytest.mark.parametrize(
     ("change", "matching"),
     [
         (Change("update", "/a/b"), [WHOLE, TREE, FILE]),
-        (Change("update", "/a/b/c/d"), [WHOLE, TREE]),
+        (Change("update", "/a/b/c/d"), [WHOLE, TREE, BELOW]),
+        (Change("update", "/a/b/c"), [WHOLE, TREE, DIRECTORY, BELOW]),
         (Change("update", "/a/bc"), [WHOLE]),
         (Change("update", "/a"), [WHOLE, ROOT]),
         (Change("rename", "/x/y", "/a/b"), [WHOLE, TREE, FILE]),
-        (Change("rename", "/a/b/c", "/x/y"), [WHOLE, TREE]),
+        (Change("rename", "/a/b/c", "/x/y"), [WHOLE, TREE, DIRECTORY, BELOW]),
         (Change("rename", "/x/y", "/x/z"), [WHOLE]),
         (Change("rename", "/x/y", "/z"), [WHOLE, ROOT]),
         (Change("create", "<purged>"), [WHOLE]),
@@ -29,4 +32,4 @@ ROOT = WatchedPath("/", False)
     ],
 )
 def test_a_change_matches(change: Change, matching: list[WatchedPath]) -> None:
-    assert [p for p in (WHOLE, TREE, FILE, ROOT) if p.matches(change)] == matching
+    assert [p for p in (WHOLE, TREE, FILE, ROOT, DIRECTORY, BELOW) if p.matches(change)] == matching

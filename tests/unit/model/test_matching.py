@@ -185,6 +185,56 @@ def test_values_show_no_content() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "matched"),
+    [
+        (r"\s", [" ", "\t"]),
+        (r"\d", ["7"]),
+        (r"\w", ["7", "a", "_"]),
+        (r"\pZ|\s", [" ", "\t", "\u00a0", "\u2003", "\u3000"]),
+        (r"\pN", ["7", "\u0663"]),
+        (r"\pL", ["a", "\u00e9", "\u0416"]),
+        (r"[\pL\pN_]", ["7", "a", "_", "\u00e9", "\u0416", "\u0663"]),
+    ],
+)
+def test_perl_classes_know_ascii_and_unicode_classes_all_alphabets(
+    expression: str, matched: list[str]
+) -> None:
+    characters = [
+        " ",
+        "\t",
+        "7",
+        "a",
+        "_",
+        "\u00a0",
+        "\u2003",
+        "\u3000",
+        "\u00e9",
+        "\u0416",
+        "\u0663",
+    ]
+    assert {c for c in characters if find(expression, c, regex=True)} == set(matched)
+    assert {c for c in characters if not find(f"[^{expression}]", c, regex=True)} >= set(matched)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("\u00c4", "\u00e4"),
+        ("\u03a3", "\u03c2"),
+        ("K", "\u212a"),
+        ("\u0416", "\u0436"),
+        ("\u017f", "S"),
+    ],
+)
+@pytest.mark.parametrize("regex", [False, True])
+def test_case_is_folded_in_all_alphabets(one: str, other: str, regex: bool) -> None:
+    assert find(one, other, ignore_case=True, regex=regex)
+    assert find(other, one, ignore_case=True, regex=regex)
+    assert find(f"(?i){one}", other, regex=True)
+    assert find(f"[{one}]", other, ignore_case=True, regex=True)
+
+
+@pytest.mark.parametrize(
     ("query", "regex", "ignore_case"),
     [
         ("needle", False, False),
