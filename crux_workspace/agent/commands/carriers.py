@@ -34,6 +34,8 @@ class Carried:
 # -- options
 
 _ANY = r"(.*)"
+_PIPED = r"[|!](.*)|.*"
+"""A file, or behind a mark a command line that is fed."""
 _GIT_OPTIONS = """
 config-env exec-path upload-pack receive-pack exec open-files-in-pager extcmd tree-filter index-filter msg-filter env-filter
 parent-filter commit-filter tag-name-filter setup sendmail-cmd smtp-server to-cmd cc-cmd header-cmd httpd browser
@@ -55,6 +57,7 @@ _OPTIONS: dict[str, tuple[tuple[str, str], ...]] = {
     "mosh": (("--ssh", _ANY), ("--server", _ANY)),
     "sshfs": (("-o", r".*?ssh_command=([^,]*).*"),),
     "split": (("--filter", _ANY),),
+    "strace": (("-o", _PIPED), ("--output", _PIPED)),
     "sort": (("--compress-program", _ANY),),
     "rg": (("--pre", _ANY), ("--hostname-bin", _ANY)),
     "ag": (("--pager", _ANY),),
@@ -102,7 +105,8 @@ def option_texts(name: str, words: Sequence[Word]) -> Iterator[Carried]:
             if value is None:
                 continue
             match = re.fullmatch(form, value.text, re.S) if value.known else None
-            yield Carried(at, text=replace(value, text=match[1]) if match else value)
+            if match is None or match[1] is not None:
+                yield Carried(at, text=replace(value, text=match[1]) if match else value)
             break
 
 

@@ -122,6 +122,7 @@ _FED = frozenset({"xargs", "parallel"})
 """They give the program further words from their input."""
 _INPUT = Word("", False, "")
 _EXEC_FLAGS = {
+    "jobs": ("-x",),
     "find": ("-exec", "-execdir", "-ok", "-okdir"),
     "fd": ("-x", "-X", "--exec", "--exec-batch"),
     "fdfind": ("-x", "-X", "--exec", "--exec-batch"),

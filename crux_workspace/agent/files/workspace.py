@@ -148,9 +148,7 @@ class WorkspaceFilesystem:
                 )
         text = new.decode()
         content: Any = _json_value(text, where) if pinned.content_kind == "json" else text
-        await self.ws.write(
-            where, content, if_version=pinned, mime_type=pinned.mime_type, metadata=pinned.metadata
-        )
+        await self.ws.update(where, lambda _: content, if_version=pinned)
         return len(new)
 
     async def list_dir(self, path: str, ctx: FsContext) -> list[str]:

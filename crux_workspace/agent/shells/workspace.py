@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,9 @@ from crux_workspace.agent.shells.checkout import Checkout, Difference, differenc
 from crux_workspace.agent.shells.contract import ShellResult
 from crux_workspace.agent.shells.local import LocalShell
 from crux_workspace.errors import ErrorCode, InvalidInputError, LimitExceededError
+from crux_workspace.model.clocks import random_id
 from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.jsontext import parse
 
 __all__ = ["WorkspaceShell"]
 
@@ -105,11 +106,9 @@ class WorkspaceShell:
         acting = self._ws.acting_as(_actor(command))
         async with acting.transaction() as tx:
             tx.verb = "runBash"
-            for old, new in found.renamed:
-                file = checkout.files[old].file
-                await tx.rename(checkout.path_of(old), checkout.path_of(new), if_version=file)
             for name in found.deleted:
                 await tx.delete(checkout.path_of(name), if_version=checkout.files[name].file)
+            await _rename_all(tx, checkout, dict(found.renamed))
             for name, origin in found.changed:
                 await _write(tx, checkout, name, origin)
         return tx.committed.commit if tx.committed is not None else None
@@ -128,6 +127,32 @@ def _uses(found: Difference, checkout: Checkout) -> Iterator[PathUse]:
         yield PathUse(("writeFile",), checkout.path_of(name), False)
 
 
+async def _rename_all(tx: Any, checkout: Checkout, waiting: dict[str, str]) -> None:  # noqa: ANN401
+    """Rename files, each when its place is free; of those that stand in each other's way one steps aside first."""
+    expected: dict[str, WorkspaceFile] = {old: checkout.files[old].file for old in waiting}
+    while waiting:
+        free = (
+            old
+            for old, new in waiting.items()
+            if not any(_in_the_way(other, new) for other in waiting)
+        )
+        old = next(free, None)
+        if old is None:
+            old = next(iter(waiting))
+            new = aside = f".moving-{random_id()}"
+            waiting[aside] = waiting.pop(old)
+        else:
+            new = waiting.pop(old)
+        await tx.rename(
+            checkout.path_of(old), checkout.path_of(new), if_version=expected.pop(old, None)
+        )
+
+
+def _in_the_way(other: str, new: str) -> bool:
+    """Tell whether a file that has not been moved yet is above, or below, where one is to go."""
+    return new.startswith(f"{other}/") or other.startswith(f"{new}/")
+
+
 async def _bytes_of(view: Any, file: WorkspaceFile) -> bytes:  # noqa: ANN401 - a view
     if file.content_kind == "json":
         text: str = await view.read_text(file.path)
@@ -137,17 +162,18 @@ async def _bytes_of(view: Any, file: WorkspaceFile) -> bytes:  # noqa: ANN401 - 
 
 
 async def _write(tx: Any, checkout: Checkout, name: str, origin: str | None) -> None:  # noqa: ANN401
-    """Write one changed file; an existing one keeps its kind, MIME type and metadata."""
+    """Write one changed file; an existing one keeps its kind, and the MIME type and metadata that it has by now."""
     path = checkout.path_of(name)
     data = await asyncio.to_thread(checkout.read, name)
     if origin is None:
         await tx.write(path, _content(data, None), if_version=checkout.withheld.get(name, 0))
         return
     file = checkout.files[origin].file
-    options: dict[str, Any] = {"metadata": file.metadata}
+    current: WorkspaceFile = await tx.stat(path) or file
+    options: dict[str, Any] = {"metadata": current.metadata}
     content = _content(data, file.content_kind)
     if isinstance(content, str) == (file.content_kind == "text"):
-        options["mime_type"] = file.mime_type
+        options["mime_type"] = current.mime_type
     if origin == name:
         options["if_version"] = file
     await tx.write(path, content, **options)
@@ -162,8 +188,8 @@ def _content(data: bytes, kind: str | None) -> Any:  # noqa: ANN401 - any conten
         return data
     if kind == "json":
         try:
-            return json.loads(text)
-        except ValueError:
+            return parse(data)
+        except InvalidInputError:
             return text
     return data if "\x00" in text and kind is None else text
 

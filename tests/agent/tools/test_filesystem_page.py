@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from crux_workspace import workspace
+from crux_workspace import Workspace, workspace
 from crux_workspace.agent import (
     Answer,
     BackendCall,
@@ -425,6 +425,25 @@ async def test_an_edit_loses_no_other_writers_change(agent: Agent) -> None:
     with pytest.raises(ConflictError):
         await fs.edit_as("a", meddle)
     assert await fs.read_file("a") == "somebody else\n"
+
+
+async def test_an_edit_keeps_attributes_that_others_set_meanwhile(
+    versioned: Agent, ws: Workspace
+) -> None:
+    await ws.write("/workspace/a", "one\n", metadata={"by": "me"})
+    backend = versioned.context.filesystem
+    original = backend.read_for_edit  # type: ignore[attr-defined]
+
+    async def read_then_set(path: str, ctx: Any) -> bytes:
+        found: bytes = await original(path, ctx)
+        await ws.set("/workspace/a", metadata={"by": "them"})
+        return found
+
+    backend.read_for_edit = read_then_set  # type: ignore[attr-defined]
+    await versioned.output("editFile", path="a", oldText="one", newText="two")
+    file = await ws.stat("/workspace/a")
+    assert file is not None
+    assert (await ws.read_text("/workspace/a"), file.metadata) == ("two\n", {"by": "them"})
 
 
 async def test_parallel_edits_all_land_or_are_refused(agent: Agent) -> None:

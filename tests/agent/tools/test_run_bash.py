@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crux_workspace import Mount, Workspace, workspace
+from crux_workspace import Mount, Workspace, WorkspaceFile, workspace
 from crux_workspace.agent import (
     Answer,
     FsContext,
@@ -190,6 +191,66 @@ async def test_a_conflict_is_reported_and_commits_nothing(ws: Workspace) -> None
     )
     assert ran.commit is not None
     assert await ws.read_text("/workspace/a.md") == "mine\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "left"),
+    [
+        ("a", "mv a t; mkdir a; mv t a/a", {"a/a": "a"}),
+        ("a d", "rm d; mkdir d; mv a d/a", {"d/a": "a"}),
+        ("a d", "mv d e; mkdir d; mv a d/a", {"d/a": "a", "e": "d"}),
+        ("a b", "mkdir t; mv a b t; mkdir a b; mv t/a b/a; mv t/b a/b", {"b/a": "a", "a/b": "b"}),
+        ("d/x d/y", "mv d/x t; rm -r d; mv t d", {"d": "d/x"}),
+        ("d/x d/y", "mv d/x t; mv d/y u; rm -r d; mv t d", {"d": "d/x", "u": "d/y"}),
+        ("a b c", "mv a t; mv b a; mv c b; mv t c", {"a": "b", "b": "c", "c": "a"}),
+    ],
+)
+async def test_files_and_directories_may_change_places(
+    ws: Workspace, files: str, command: str, left: dict[str, str]
+) -> None:
+    seeds = {name: await ws.write(f"/workspace/{name}", name) for name in files.split()}
+    shell = WorkspaceShell(ws, local_shell())
+    ran = await shell.run_command(command, FsContext("/workspace"))
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    now = {file.path: await ws.read_text(file.path) async for file in ws.walk()}
+    assert now == {f"/workspace/{name}": text for name, text in left.items()}
+    ids = {seed.id for seed in seeds.values()}
+    assert {file.id async for file in ws.walk()} <= ids  # type: ignore[union-attr]
+    assert ran.commit is not None
+    await ws.undo_commit(ran.commit)
+    assert {file.path async for file in ws.walk()} == {f"/workspace/{name}" for name in seeds}
+
+
+@pytest.mark.parametrize("command", ["echo mine > a.md", "mv a.md b.md; echo mine > b.md"])
+async def test_attributes_that_others_set_meanwhile_stay(ws: Workspace, command: str) -> None:
+    await ws.write("/workspace/a.md", "one\n", metadata={"by": "me"})
+    shell = WorkspaceShell(ws, local_shell())
+
+    async def meanwhile() -> None:
+        await asyncio.sleep(0.4)
+        await ws.set("/workspace/a.md", metadata={"by": "them"}, mime_type="text/x-other")
+
+    await asyncio.gather(
+        shell.run_command(f"sleep 1.2; {command}", FsContext("/workspace")), meanwhile()
+    )
+    [file] = [file async for file in ws.walk("/workspace")]
+    assert isinstance(file, WorkspaceFile)
+    assert await ws.read_text(file.path) == "mine\n"
+    assert (file.metadata, file.mime_type) == ({"by": "them"}, "text/x-other")
+
+
+@pytest.mark.parametrize("text", ["nope", "NaN", "1e999", '"\\ud800"', "{", ""])
+async def test_a_json_file_that_is_json_no_more_becomes_text(ws: Workspace, text: str) -> None:
+    await ws.write("/workspace/a.json", {"n": 1})
+    shell = WorkspaceShell(ws, local_shell())
+    ran = await shell.run_command(
+        f"printf %s {shlex.quote(text)} > a.json", FsContext("/workspace")
+    )
+    assert ran.commit is not None
+    file = await ws.stat("/workspace/a.json")
+    assert file is not None
+    assert file.content_kind == "text"
+    assert await ws.read_text("/workspace/a.json") == text
 
 
 async def test_a_cancelled_command_leaves_nothing_behind(
