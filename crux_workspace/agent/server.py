@@ -229,7 +229,8 @@ def _listed(interrupt: Interrupt) -> dict[str, Any]:
 
 
 async def _envelope(request: Request) -> Any:  # noqa: ANN401 - checked by the gate
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
         raise bad_envelope("The body must be application/json.")
     body = b""
     async for chunk in request.stream():

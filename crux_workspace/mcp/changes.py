@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from mcp import types
 from mcp.server.connection import Connection
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged, ResourceUpdated
+from mcp.shared.exceptions import MCPError
 
 from crux_workspace.errors import RuntimeRequiredError
 from crux_workspace.mcp.resources import uri_of
@@ -21,8 +23,10 @@ from crux_workspace.model.paths import normalise
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
 
-__all__ = ["Changes"]
+__all__ = ["MAX_SUBSCRIPTIONS", "Changes"]
 
+MAX_SUBSCRIPTIONS = 1_000
+"""Most resources that one client is told about by name."""
 _log = logging.getLogger("crux_workspace.mcp")
 
 
@@ -40,16 +44,30 @@ class Changes:
         """URIs by path, of each connection that subscribed."""
 
     def subscribe(self, session: ServerSession, path: str, uri: str) -> None:
-        """Tell a session of changes of a path from now on."""
-        self._subscribed.setdefault(_connection(session), {}).setdefault(
-            normalise(path), set()
-        ).add(uri)
+        """Tell a session of changes of a path from now on.
+
+        Raises:
+            MCPError: Its client has `MAX_SUBSCRIPTIONS` already.
+        """
+        paths = self._subscribed.setdefault(_connection(session), {})
+        where = normalise(path)
+        if uri in paths.get(where, ()):
+            return
+        if sum(map(len, paths.values())) >= MAX_SUBSCRIPTIONS:
+            raise MCPError(
+                types.INVALID_PARAMS,
+                f"A client subscribes to {MAX_SUBSCRIPTIONS:,} resources at most; unsubscribe from some, or ask for changes of the list.",
+            )
+        paths.setdefault(where, set()).add(uri)
 
     def unsubscribe(self, session: ServerSession, path: str, uri: str) -> None:
         """Tell it no more."""
-        uris = self._subscribed.get(_connection(session), {}).get(normalise(path))
-        if uris is not None:
-            uris.discard(uri)
+        paths = self._subscribed.get(_connection(session), {})
+        where = normalise(path)
+        uris = paths.get(where, set())
+        uris.discard(uri)
+        if not uris:
+            paths.pop(where, None)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

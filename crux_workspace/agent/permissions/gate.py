@@ -39,6 +39,7 @@ from crux_workspace.agent.permissions.requests import (
     CommandRequest,
     Request,
     SubagentRequest,
+    checked_call_id,
     checked_request,
 )
 from crux_workspace.agent.permissions.rules import EMPTY_RULES, RuleSet
@@ -156,11 +157,11 @@ class PermissionGate:
             The decision; a denial is never raised.
 
         Raises:
-            InvalidInputError: It is no request, or its parts are no text (``INVALID_ARGUMENT``, ``INVALID_PATH``).
+            InvalidInputError: It is no request, or its parts or the call's id are no text (``INVALID_ARGUMENT``, ``INVALID_PATH``).
             StorageError: The permissions or interrupts cannot be read.
         """
         thread = DEFAULT_THREAD if thread_id is None else check_label("thread_id", thread_id)
-        request = checked_request(request)
+        request, call_id = checked_request(request), checked_call_id(call_id)
         context = _context(request, thread, call_id)
         if self.mode == "bypass":
             return await self._bypass(request, context)
@@ -355,8 +356,11 @@ class PermissionGate:
 
         Args:
             call_id: The model's id of the call, shown with its prompts.
+
+        Raises:
+            InvalidInputError: The id is no text that can be kept (``INVALID_ARGUMENT``).
         """
-        call = _Call(call_id)
+        call = _Call(checked_call_id(call_id))
         token = _current.set(call)
         try:
             yield

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from crux_workspace.errors import ErrorCode, InvalidInputError
+from crux_workspace.model.sendable import writable
 
 __all__ = [
     "KEYS",
@@ -21,6 +22,8 @@ __all__ = [
     "SubagentRequest",
     "ToolRequest",
 ]
+
+MAX_CALL_ID_CHARS = 1_024
 
 KEYS = ("bash", "readFile", "writeFile", "listDir", "tool", "subagent", "memory", "clientTool")
 """The gate keys that rules are grouped by."""
@@ -196,6 +199,26 @@ _TEXTS = {
     MemoryRequest: ("namespace", "identity", "new"),
 }
 _MAYBE_TEXTS = ("root", "base", "route", "old_id", "old")
+
+
+def checked_call_id(call_id: object) -> str | None:
+    """Return a call's id, which comes from a model, as it can be kept.
+
+    Raises:
+        InvalidInputError: It is no text, too long, or holds lone surrogates (``INVALID_ARGUMENT``).
+    """
+    if call_id is None:
+        return None
+    if (
+        isinstance(call_id, str)
+        and len(call_id) <= MAX_CALL_ID_CHARS
+        and writable(call_id) == call_id
+    ):
+        return str.__str__(call_id)
+    raise InvalidInputError(
+        f"A call's id must be text of at most {MAX_CALL_ID_CHARS:,} characters, without lone surrogates.",
+        details={"option": "call_id"},
+    )
 
 
 def checked_request(request: object) -> Request:

@@ -28,7 +28,7 @@ class TextEdit:
         """Return the file's new bytes and set `message`.
 
         Raises:
-            InvalidInputError: The bytes are no UTF-8 (``INVALID_CONTENT``).
+            InvalidInputError: The bytes, or the new text, are no UTF-8 (``INVALID_CONTENT``).
             EditError: The text is not there, or there more than once (``EDIT_NOT_FOUND``, ``EDIT_AMBIGUOUS``).
         """
         try:
@@ -56,7 +56,14 @@ class TextEdit:
             self.message = f"no change: newText is identical to oldText in {self.path}; the file was not written"
             return data
         self.message = self._told(text)
-        return text.replace(self.old, self.new).encode("utf-8")
+        try:
+            return text.replace(self.old, self.new).encode("utf-8")
+        except UnicodeEncodeError:
+            raise InvalidInputError(
+                "editFile: newText holds lone surrogates, which are no text; the file was left as it is.",
+                code=ErrorCode.INVALID_CONTENT,
+                details={"path": self.path},
+            ) from None
 
     def _not_found(self, text: str) -> EditError:
         hint = None

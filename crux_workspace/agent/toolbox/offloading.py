@@ -87,8 +87,8 @@ async def offload_tool_output(
 ) -> str:
     """Save a long text below ``tool-outputs/`` and return a stub with a preview of it.
 
-    The file's name comes from the tool and the call, so a repeated call writes it again. Writing passes no gate: it goes to that
-    folder of the workspace and nowhere else; when that is not possible, the text itself is returned.
+    The file's name comes from the tool and the call, so a repeated call writes it again, and no other one does. Writing passes no
+    gate: it goes to that folder of the workspace and nowhere else; when that is not possible, the text itself is returned.
 
     Args:
         text: The result.
@@ -104,8 +104,7 @@ async def offload_tool_output(
     chosen = options or ToolOutput()
     if len(text) <= chosen.threshold_chars or tool in (*EXEMPT, *chosen.exempt):
         return text
-    identity = call_id or hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    name = f"{_safe(tool)[:80]}-{_safe(identity)[:80]}.txt"
+    name = _name(tool, call_id or _digest(text)[:16])
     try:
         await _save(filesystem, name, text)
     except (WorkspaceError, OSError, UnicodeEncodeError) as error:
@@ -115,8 +114,20 @@ async def offload_tool_output(
     return _stub(text, f"{TOOL_OUTPUTS}/{name}", chosen)
 
 
+def _name(tool: str, identity: str) -> str:
+    """Return the name of a result's file: tool and call; a hash keeps calls apart whose names are not told as they are."""
+    name = f"{_safe(tool)[:80]}-{_safe(identity)[:80]}"
+    if name != f"{tool}-{identity}" or "-" in tool:
+        name += f"-{_digest(json.dumps([tool, identity]))[:12]}"
+    return f"{name}.txt"
+
+
 def _safe(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 async def _save(filesystem: FilesystemBackend, name: str, text: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from crux_workspace import agent
 from crux_workspace.agent import CommandRequest, PathRequest, PermissionPolicy
 from crux_workspace.errors import ErrorCode, InvalidInputError
+from crux_workspace.tools import Tool, ToolResult
 from tests.agent.permissions.test_permissions_page import COMMAND, answered, asked, gate
 
 RAW: Any = agent
@@ -102,6 +103,25 @@ async def test_what_is_no_request_is_a_typed_error(request_: Any, mode: Any) -> 
     g = gate(RAW.PermissionPolicy(memory_writes="ask", approve=["t"]), mode=mode)
     with pytest.raises(InvalidInputError):
         await g.check(request_)
+
+
+@pytest.mark.parametrize("call_id", ["\ud800", "x" * 2_000, 7, b"c", {}, ["c"]])
+@pytest.mark.parametrize("mode", ["interactive", "non-interactive", "bypass"])
+async def test_a_call_s_id_that_cannot_be_kept_is_a_typed_error(call_id: Any, mode: Any) -> None:
+    g = gate(RAW.PermissionPolicy(approve=["t"]), mode=mode)
+    with pytest.raises(InvalidInputError) as caught:
+        await g.check(RAW.ToolRequest("t"), call_id=call_id)
+    assert caught.value.code == ErrorCode.INVALID_ARGUMENT
+    ran: list[object] = []
+
+    async def work(_: Any, call: str | None) -> ToolResult:
+        ran.append(call)
+        return ToolResult.success("done", None)
+
+    [tool] = g.wrap([Tool("t", "A tool.", {"type": "object"}, work)])
+    result = await tool.call({}, call_id=call_id)
+    assert result.error is not None
+    assert (result.error.code, ran) == (ErrorCode.INVALID_ARGUMENT, [])
 
 
 @pytest.mark.parametrize("path", [None, 7, b"/a", "", "a", "/a\x00b", ["/a"]])

@@ -71,7 +71,8 @@ async def test_without_a_runner_the_answer_has_the_decisions_in_order(gate: Perm
     async with client(approval_app(gate, authorize=authorize)) as http:
         body = resolved(two, one)
         body["resume"][1] = {"interruptId": one.interrupt_id, "status": "cancelled"}
-        answer = await http.post(f"/threads/{THREAD}/resume", json=body)
+        typed = {"content-type": "Application/JSON; charset=utf-8"}
+        answer = await http.post(f"/threads/{THREAD}/resume", json=body, headers=typed)
     assert answer.status_code == 200
     first, second = answer.json()["decisions"]
     assert (first["allowed"], first["answer"], first["interrupt"]["interruptId"]) == (

@@ -457,6 +457,13 @@ async def test_parallel_edits_all_land_or_are_refused(agent: Agent) -> None:
         assert (f"[{number}]" in text) is result.ok
 
 
+async def test_an_edit_to_what_is_no_text_is_refused_and_leaves_the_file(agent: Agent) -> None:
+    await agent.output("writeFile", path="a", content="one\n")
+    error = await agent.refused("editFile", path="a", oldText="one", newText="\ud800")
+    assert error.code == ErrorCode.INVALID_CONTENT
+    assert await agent.output("readFile", path="a") == "one\n"
+
+
 async def test_json_of_a_workspace_stays_json(versioned: Agent) -> None:
     assert versioned.ws is not None
     await versioned.ws.write("/workspace/a.json", {"retries": 3})

@@ -215,7 +215,7 @@ async def test_files_and_directories_may_change_places(
     now = {file.path: await ws.read_text(file.path) async for file in ws.walk()}
     assert now == {f"/workspace/{name}": text for name, text in left.items()}
     ids = {seed.id for seed in seeds.values()}
-    assert {file.id async for file in ws.walk()} <= ids  # type: ignore[union-attr]
+    assert {file.id async for file in ws.walk()} <= ids
     assert ran.commit is not None
     await ws.undo_commit(ran.commit)
     assert {file.path async for file in ws.walk()} == {f"/workspace/{name}" for name in seeds}

@@ -15,6 +15,7 @@ from mcp.server.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
 from crux_workspace import Mount, Workspace, local_runtime
+from crux_workspace.mcp import changes
 from crux_workspace.mcp.server import workspace_server
 from crux_workspace.model.settings import EXTRA_TOOLS
 from crux_workspace.testing import MemorySource
@@ -284,6 +285,24 @@ async def test_a_subscription_of_the_older_era_is_told(served: Workspace) -> Non
             assert last.method == "notifications/resources/list_changed"
             with pytest.raises(MCPError):
                 await client.subscribe_resource("workspace:///etc/passwd")
+
+
+async def test_subscriptions_of_a_client_are_bounded_and_given_back(
+    served: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MAX_SUBSCRIPTIONS", 3)
+    uris = [f"workspace:///workspace/{name}" for name in ("a", "b", "a?version=1")]
+    async with Client(workspace_server(served), mode="legacy") as client:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MCPDeprecationWarning)
+            for uri in (*uris, *uris):
+                await client.subscribe_resource(uri)
+            with pytest.raises(MCPError, match="at most"):
+                await client.subscribe_resource("workspace:///workspace/c")
+            for uri in (*uris, *uris):
+                await client.unsubscribe_resource(uri)
+            for name in ("x", "y", "z"):
+                await client.subscribe_resource(f"workspace:///workspace/{name}")
 
 
 async def test_changes_of_other_workspace_objects_are_seen(
