@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crux_workspace.agent.commands.carriers import Carried, set_by
-from crux_workspace.agent.commands.grammar import Script, parse
+from crux_workspace.agent.commands.grammar import parse
 from crux_workspace.agent.commands.options import stands_in
+from crux_workspace.agent.commands.scripts import Script
 from crux_workspace.agent.commands.wordrules import WordRule
 from crux_workspace.agent.commands.words import Word
 from crux_workspace.agent.commands.wrappers import (

@@ -14,7 +14,8 @@ from enum import StrEnum
 
 from crux_workspace.agent.commands.carriers import Carried
 from crux_workspace.agent.commands.denying import MAX_NESTING, denied, leading_assignments
-from crux_workspace.agent.commands.grammar import Redirection, Script, SimpleCommand, parse
+from crux_workspace.agent.commands.grammar import parse
+from crux_workspace.agent.commands.scripts import Redirection, Script, SimpleCommand
 from crux_workspace.agent.commands.wordrules import WordRule, word_rules
 from crux_workspace.agent.commands.words import Word, base_name
 from crux_workspace.agent.commands.wrappers import INTERPRETERS, carried

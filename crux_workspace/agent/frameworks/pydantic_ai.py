@@ -7,7 +7,8 @@ from typing import Any
 
 from crux_workspace.agent.frameworks.common import imported, text_of
 from crux_workspace.agent.permissions.decisions import AnswerWord
-from crux_workspace.agent.permissions.gate import DEFAULT_THREAD, PermissionGate
+from crux_workspace.agent.permissions.gate import PermissionGate
+from crux_workspace.agent.permissions.threads import DEFAULT_THREAD
 from crux_workspace.tools import Tool
 
 __all__ = ["pydantic_ai_results", "pydantic_ai_tools"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from crux_workspace.agent.commands.grammar import Redirection
 from crux_workspace.agent.commands.judging import CommandVerdict, Verdict, judge_command
+from crux_workspace.agent.commands.scripts import Redirection
 from crux_workspace.agent.permissions.decisions import preview
 from crux_workspace.agent.permissions.policy import (
     Approve,
