@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from crux_workspace.agent.permissions.decisions import Answer, AnswerWord, Decision, Interrupt
 from crux_workspace.agent.permissions.envelope import entries_of
 from crux_workspace.agent.permissions.ledger import Answered
-from crux_workspace.agent.permissions.stores import MAX_PATTERN_CHARS
+from crux_workspace.agent.permissions.stores import MAX_PATTERN_CHARS, of_the_store
 from crux_workspace.agent.permissions.telling import answered_decision
 from crux_workspace.agent.permissions.threads import ThreadMethods
 from crux_workspace.errors import ErrorCode, ResumeError
@@ -116,7 +116,8 @@ class AnswerMethods(ThreadMethods):
                         key,
                     )
                     continue
-                await self.store.add(key, pattern, thread_id=answered.scope)
+                with of_the_store():
+                    await self.store.add(key, pattern, thread_id=answered.scope)
         return answered_decision(answered)
 
     async def wait(self, interrupt: Interrupt, *, timeout_ms: int | None = None) -> Decision:

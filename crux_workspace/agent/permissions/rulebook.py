@@ -13,8 +13,9 @@ from crux_workspace.agent.permissions.policy import (
     checked_thread_policy,
 )
 from crux_workspace.agent.permissions.rules import EMPTY_RULES, RuleSet
-from crux_workspace.agent.permissions.stores import PermissionStore, StoredPermissions
+from crux_workspace.agent.permissions.stores import PermissionStore, StoredPermissions, of_the_store
 from crux_workspace.agent.permissions.verdicts import Lists
+from crux_workspace.errors import ErrorCode, StorageError
 
 __all__ = ["RuleBook", "ThreadPolicies"]
 
@@ -44,7 +45,13 @@ class RuleBook:
 
     async def lists(self, root: str) -> Lists:
         """Return the rules that count for a root thread now."""
-        held = await self._store.load()
+        with of_the_store():
+            held = await self._store.load()
+        if not isinstance(held, StoredPermissions):
+            raise StorageError(
+                f"The permission store gave a {type(held).__name__}, not StoredPermissions.",
+                code=ErrorCode.RECORD_CORRUPT,
+            )
         own: ThreadPolicy | None = None
         if self._thread_policy is not None:
             given = self._thread_policy(root)

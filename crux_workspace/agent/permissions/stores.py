@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from crux_workspace.agent.permissions.decisions import Grant
 from crux_workspace.agent.permissions.rules import EMPTY_RULES, RuleSet, check_rule, invalid_policy
+from crux_workspace.errors import WorkspaceError
 from crux_workspace.model.clocks import wall_clock_ms
+from crux_workspace.storage.failures import unavailable
 
 __all__ = [
     "MAX_PATTERN_CHARS",
@@ -17,6 +20,7 @@ __all__ = [
     "StoredPermissions",
     "checked_grant",
     "memory_permission_store",
+    "of_the_store",
 ]
 
 MAX_PATTERN_CHARS = 4096
@@ -78,6 +82,21 @@ class PermissionStore(Protocol):
     async def forget(self, thread_id: str) -> int:
         """Take back all grants of a thread and return how many there were."""
         ...
+
+
+@contextmanager
+def of_the_store() -> Iterator[None]:
+    """Tell what a store of one's own throws as a failing store.
+
+    Raises:
+        StorageError: It failed in its own way (``STORE_UNAVAILABLE``).
+    """
+    try:
+        yield
+    except WorkspaceError:
+        raise
+    except Exception as error:
+        raise unavailable("permission store", error) from error
 
 
 def checked_grant(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crux_workspace.agent.permissions.decisions import Grant
 from crux_workspace.agent.permissions.ledger import Ledger
-from crux_workspace.agent.permissions.stores import PermissionStore
+from crux_workspace.agent.permissions.stores import PermissionStore, of_the_store
 from crux_workspace.errors import ErrorCode, ResumeError
 from crux_workspace.model.labels import check_label
 
@@ -32,7 +32,8 @@ class ThreadMethods:
         Returns:
             The grants, oldest first.
         """
-        held = (await self.store.load()).grants
+        with of_the_store():
+            held = (await self.store.load()).grants
         wanted = [g for g in held if thread_id is None or g.thread_id == thread_id]
         return sorted(wanted, key=lambda grant: (grant.created_at, grant.grant_id))
 
@@ -45,7 +46,8 @@ class ThreadMethods:
         Returns:
             Whether there was one.
         """
-        return await self.store.remove(grant_id)
+        with of_the_store():
+            return await self.store.remove(grant_id)
 
     async def forget_thread(self, thread_id: str) -> None:
         """Forget a thread: its grants, what waits in it, and its approvals.
@@ -53,7 +55,8 @@ class ThreadMethods:
         Args:
             thread_id: The thread.
         """
-        await self.store.forget(thread_id)
+        with of_the_store():
+            await self.store.forget(thread_id)
         await self._ledger.forget(thread_id)
 
     async def adopt(self, child_thread: str, parent_thread: str) -> None:

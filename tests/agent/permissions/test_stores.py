@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from crux_workspace.agent import (
+    Answer,
+    CommandRequest,
     Grant,
+    PermissionGate,
     PermissionStore,
     StoredPermissions,
     file_permission_store,
@@ -238,3 +241,57 @@ async def test_what_is_unchanged_is_not_read_again(tmp_path: Path) -> None:
     ):
         await store.add("tool", "deploy")
         assert await store.load() is await store.load()
+
+
+class Fails(MemoryPermissionStore):
+    """Fails as a store of one's own does, but for reading at first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads = 2
+
+    async def load(self) -> StoredPermissions:
+        self.loads -= 1
+        if self.loads < 0:
+            raise OSError("disk")
+        return await super().load()
+
+    async def add(self, *_: object, **__: object) -> Grant:
+        raise OSError("disk")
+
+    async def remove(self, grant_id: str) -> bool:
+        raise OSError("disk")
+
+    async def forget(self, thread_id: str) -> int:
+        raise OSError("disk")
+
+
+async def test_a_store_of_ones_own_that_fails_is_a_typed_error_and_allows_nothing() -> None:
+    gate = PermissionGate(store=Fails(), mode="interactive")
+    command = CommandRequest("ls")
+    waiting = (await gate.check(command, thread_id="t")).interrupt
+    assert waiting is not None
+    calls = (
+        gate.resume("t", [Answer(waiting.interrupt_id, "always")]),
+        gate.revoke("g"),
+        gate.forget_thread("t"),
+    )
+    for call in calls:
+        with pytest.raises(StorageError) as refused:
+            await call
+        assert refused.value.code == ErrorCode.STORE_UNAVAILABLE
+        assert isinstance(refused.value.__cause__, OSError)
+    assert (await gate.check(command, thread_id="t")).outcome == "interrupt"
+    for reading in (gate.check(command), gate.grants()):
+        with pytest.raises(StorageError):
+            await reading
+
+
+async def test_a_store_that_gives_something_else_is_a_typed_error() -> None:
+    class Odd(MemoryPermissionStore):
+        async def load(self) -> StoredPermissions:
+            return None  # type: ignore[return-value]
+
+    with pytest.raises(StorageError) as refused:
+        await PermissionGate(store=Odd(), mode="interactive").check(CommandRequest("ls"))
+    assert refused.value.code == ErrorCode.RECORD_CORRUPT
