@@ -146,7 +146,7 @@ class SubagentRequest:
     @property
     def edge(self) -> str:
         """The candidate that rules compare: parent route and name, as JSON."""
-        return json.dumps([self.parent_route, self.name], ensure_ascii=False, separators=(",", ":"))
+        return edge_of(self.parent_route, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +199,11 @@ _TEXTS = {
     MemoryRequest: ("namespace", "identity", "new"),
 }
 _MAYBE_TEXTS = ("root", "base", "route", "old_id", "old")
+
+
+def edge_of(parent_route: str, name: str) -> str:
+    """Return an edge as JSON, in the one spelling that rules are compared in."""
+    return json.dumps([parent_route, name], ensure_ascii=False, separators=(",", ":"))
 
 
 def checked_call_id(call_id: object) -> str | None:

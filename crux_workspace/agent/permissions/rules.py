@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from crux_workspace.agent.commands.wordrules import WordRule, word_rules
-from crux_workspace.agent.permissions.requests import KEYS, canonical, covers
+from crux_workspace.agent.permissions.requests import KEYS, canonical, covers, edge_of
 from crux_workspace.errors import ErrorCode, InvalidInputError
 
 __all__ = ["EMPTY_RULES", "RuleSet", "RuleTable", "check_rule", "invalid_policy"]
@@ -36,7 +37,7 @@ def check_rule(key: str, pattern: object) -> str:
         pattern: The rule.
 
     Returns:
-        A path rule without ``..`` and final slash, a memory rule ended by ``|``, others as given.
+        A path rule without ``..`` and final slash, a memory rule ended by ``|``, a subagent's edge as it is compared, others as given.
 
     Raises:
         InvalidInputError: An unknown key, or a rule that is blank or can match nothing (``POLICY_INVALID``).
@@ -53,6 +54,8 @@ def check_rule(key: str, pattern: object) -> str:
     if key == "bash":
         _command_rule(pattern)
         return pattern
+    if key == "subagent":
+        return _edge_rule(pattern)
     if key == "memory" and not pattern.endswith("|"):
         return f"{pattern}|"
     return pattern
@@ -66,6 +69,21 @@ def _path_rule(key: str, pattern: str) -> str:
             rule=pattern,
         )
     return canonical(pattern)
+
+
+def _edge_rule(pattern: str) -> str:
+    """Return an edge in the one spelling that is compared, however its JSON was written."""
+    try:
+        edge = json.loads(pattern)
+    except (ValueError, RecursionError):
+        edge = None
+    if isinstance(edge, list) and len(edge) == 2 and all(isinstance(end, str) for end in edge):
+        return edge_of(*edge)
+    raise invalid_policy(
+        'A rule for subagent must be the JSON list of the parent\'s route and the child\'s name, like ["/support","researcher"].',
+        key="subagent",
+        rule=pattern,
+    )
 
 
 def _command_rule(pattern: str) -> list[WordRule]:

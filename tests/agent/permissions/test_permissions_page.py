@@ -501,6 +501,39 @@ async def test_an_edge_can_be_pre_approved_and_a_deny_entry_wins() -> None:
     assert (await gate(both).check(EDGE)).code == ErrorCode.DELEGATION_DENIED
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        '["/support", "researcher"]',
+        ' [ "/support" ,\n"researcher"]',
+        '["/support","r\\u0065searcher"]',
+    ],
+)
+async def test_an_edge_is_the_same_however_its_json_is_written(spelling: str) -> None:
+    pre = PermissionPolicy(allow={"subagent": [spelling]}, delegation=Delegation("approve"))
+    assert (await gate(pre).check(EDGE)).rule == PATTERN
+    assert (
+        await gate(PermissionPolicy(deny={"subagent": [spelling]})).check(EDGE)
+    ).outcome == "deny"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "researcher",
+        '["/support"]',
+        '["/support","researcher","x"]',
+        '["/support",1]',
+        '{"a":1}',
+        "[" * 9_999,
+    ],
+)
+def test_a_rule_that_is_no_edge_could_match_nothing_and_is_refused(rule: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        PermissionPolicy(deny={"subagent": [rule]})
+    assert refused.value.code == ErrorCode.POLICY_INVALID
+
+
 async def test_an_unapproved_dispatch_fails_closed_headless_and_static_denials_survive_bypass() -> (
     None
 ):
