@@ -38,6 +38,7 @@ from crux_workspace.model.contents import JsonContent  # noqa: E402
 from crux_workspace.model.files import WorkspaceFile  # noqa: E402
 from crux_workspace.model.jsontext import dump_compact  # noqa: E402
 from crux_workspace.model.paths import normalise  # noqa: E402
+from crux_workspace.model.sendable import writable  # noqa: E402
 
 __all__ = ["WorkspaceStore"]
 
@@ -195,6 +196,8 @@ def _segment(label: str) -> str:
     given: object = label
     if not isinstance(given, str) or not given:
         raise InvalidInputError("Keys and labels must be strings that are not empty.")
+    if writable(label) != label:
+        raise InvalidInputError("Keys and labels must be text without lone surrogates.")
     escaped = quote(label, safe=" ").replace("~", "~7E").replace("%", "~")
     return escaped if escaped.strip(". ") else escaped.replace(".", "~2E").replace(" ", "~20")
 
@@ -247,7 +250,7 @@ def _operated(value: Any, operator: str, operand: Any) -> bool:  # noqa: ANN401 
         raise ValueError(f"Unsupported operator: {operator}")
     try:
         return _OPERATORS[operator](value, operand)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

@@ -13,6 +13,7 @@ from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, PutOp,
 from langgraph.store.memory import InMemoryStore
 
 from crux_workspace import Workspace, open_workspace_sync, workspace
+from crux_workspace.errors import InvalidInputError
 from crux_workspace.integrations.langgraph import WorkspaceStore
 from crux_workspace.storage import memory_storage
 from tests.conftest import MakeWorkspace
@@ -72,6 +73,23 @@ async def test_bad_namespaces_are_refused_as_everywhere(
 ) -> None:
     with pytest.raises(InvalidNamespaceError):
         await WorkspaceStore(ws).aput(namespace, "k", {})
+
+
+@pytest.mark.parametrize(("label", "key"), [("a", "\ud800"), ("\ud800", "k"), ("a", "")])
+async def test_keys_and_labels_that_are_no_text_are_typed_errors(
+    ws: Workspace, label: str, key: Any
+) -> None:
+    store = WorkspaceStore(ws)
+    for call in (store.aput((label,), key, {}), store.aget((label,), key)):
+        with pytest.raises(InvalidInputError):
+            await call
+
+
+async def test_a_number_beyond_a_float_compares_with_nothing(ws: Workspace) -> None:
+    store = WorkspaceStore(ws)
+    await store.aput(("a",), "huge", {"n": 10**400})
+    await store.aput(("a",), "small", {"n": 2})
+    assert [item.key for item in await store.asearch(("a",), filter={"n": {"$gt": 1}})] == ["small"]
 
 
 async def test_what_is_no_item_is_passed_over(ws: Workspace) -> None:
