@@ -249,6 +249,28 @@ async def test_an_api_that_is_down(mount: Callable[[Any], Workspace]) -> None:
             await ws.list("/s")
 
 
+@pytest.mark.parametrize(
+    "name", ["..", ".", "~2E", "~2E~2E", "~2e~2E", "~2e", "a~2fb", "~41", "~", "~zz", "~ED~A0~80"]
+)
+async def test_no_name_leads_out_of_the_collection_or_is_another_one_s(
+    mount: Callable[[Any], Workspace], name: str
+) -> None:
+    """The API is asked with the operator's headers: what a model may ask for is an item, by the one name that listings show."""
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.raw_path.decode())
+        items = [{"id": ".."}, {"id": "."}, {"id": "a/b"}]
+        return httpx.Response(200, json=items if request.url.path == "/items" else {"id": 1})
+
+    ws = mount(http(answer))
+    assert await ws.stat(f"/s/{name}.json") is None
+    with refused(ErrorCode.FILE_NOT_FOUND):
+        await ws.read(f"/s/{name}.json")
+    assert set(asked) <= {"/items"}
+    assert paths(await ws.list("/s")) == ["/s/a~2Fb.json"]
+
+
 async def test_odd_items_are_passed_over(mount: Callable[[Any], Workspace]) -> None:
     items = [{"id": True}, {"id": ""}, {"id": None}, {}, 5, {"id": [1]}, {"id": "../up"}, {"id": 7}]
     asked: list[str] = []

@@ -14,6 +14,7 @@ from crux_workspace.model.extras import need_extra
 from crux_workspace.model.files import ListResult, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.jsontext import dump_compact, parse
 from crux_workspace.model.options import refused_option, whole_number
+from crux_workspace.model.sendable import writable
 from crux_workspace.model.sources import MountListOptions, MountReadOptions
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class HttpJsonSource:
         entries: list[WorkspaceEntry] = []
         for item in items:
             name = item.get(self._id_field) if isinstance(item, dict) else None
-            if isinstance(name, str | int) and not isinstance(name, bool) and str(name):
+            if isinstance(name, str | int) and not isinstance(name, bool) and _is_id(str(name)):
                 entries.append(
                     WorkspaceFile(
                         path=f"{path}/{_file_name(str(name))}",
@@ -113,9 +114,10 @@ class HttpJsonSource:
     async def read(self, path: str, options: MountReadOptions) -> JsonContent | None:
         """Fetch an item."""
         name = _NAME(path[len(options.mount_path) :])
-        if name is None:
+        item = None if name is None else _id_of(name[1])
+        if item is None:
             return None
-        answer = await self._get(self._item_url(_id_of(name[1])))
+        answer = await self._get(self._item_url(item))
         if answer is None:
             return None
         value, etag, _ = answer
@@ -192,8 +194,15 @@ def _file_name(name: str) -> str:
     return quote(name, safe="").replace("~", "~7E").replace("%", "~") + ".json"
 
 
-def _id_of(name: str) -> str:
-    return unquote(name.replace("~", "%"))
+def _id_of(name: str) -> str | None:
+    """Return the id that a file is named after; None when there is no such, or it has another name."""
+    item = unquote(name.replace("~", "%"))
+    return item if _is_id(item) and _file_name(item) == f"{name}.json" else None
+
+
+def _is_id(name: str) -> bool:
+    """Tell whether an id can stand in an address: one of dots would lead out of the collection, with the headers' rights."""
+    return name not in ("", ".", "..") and writable(name) == name
 
 
 def _unusable(why: str) -> StorageError:
