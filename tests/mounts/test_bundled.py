@@ -272,7 +272,18 @@ async def test_no_name_leads_out_of_the_collection_or_is_another_one_s(
 
 
 async def test_odd_items_are_passed_over(mount: Callable[[Any], Workspace]) -> None:
-    items = [{"id": True}, {"id": ""}, {"id": None}, {}, 5, {"id": [1]}, {"id": "../up"}, {"id": 7}]
+    items = [
+        {"id": True},
+        {"id": ""},
+        {"id": None},
+        {},
+        5,
+        {"id": [1]},
+        {"id": "../up"},
+        {"id": 7},
+        {"id": "x" * 201},
+        {"id": "\u00fc" * 90},
+    ]
     asked: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -201,8 +201,10 @@ def _id_of(name: str) -> str | None:
 
 
 def _is_id(name: str) -> bool:
-    """Tell whether an id can stand in an address: one of dots would lead out of the collection, with the headers' rights."""
-    return name not in ("", ".", "..") and writable(name) == name
+    """Tell whether an id can name a file, and stand in an address: dots would lead out of the collection, with the headers' rights."""
+    if name in (".", "..") or writable(name) != name:
+        return False
+    return _NAME(f"/{_file_name(name)}") is not None
 
 
 def _unusable(why: str) -> StorageError:
