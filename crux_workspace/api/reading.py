@@ -548,7 +548,7 @@ class ReadMethods:
         Args:
             status: Only ``draft`` or only ``final`` ones.
             kind: Only those of this kind.
-            path: Only those at or below this path, or that this glob matches.
+            path: Only those at or below this path (below it, when it ends in ``/``), or that this glob matches.
             limit: Most artifacts to return.
             after: Last path of the page before.
             namespace: Use this namespace instead of the workspace's own.
@@ -569,13 +569,14 @@ class ReadMethods:
         """
 
         async def call(space: Space) -> builtins.list[Artifact]:
-            where = None if path is None else _scope(path)[0]
+            where, directory = (None, False) if path is None else _scope(path)
             return await publishing.artifacts(
                 space,
                 await self._tree(space),
                 status=status,
                 kind=kind,
                 path=where,
+                directory=directory,
                 limit=limit,
                 after=None if after is None else str(after),
             )

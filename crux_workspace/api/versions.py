@@ -234,7 +234,7 @@ class VersionMethods(PublishMethods):
         """Return the commits of a namespace, newest first.
 
         Args:
-            path: Only commits that touched this path or something below it.
+            path: Only commits that touched this path or something below it; one that ends in ``/`` only the latter.
             limit: Most entries.
             cursor: Go on behind this entry's `cursor`.
             namespace: Use this namespace instead of the workspace's own.
@@ -254,8 +254,8 @@ class VersionMethods(PublishMethods):
         """
 
         def call(space: Space) -> Awaitable[list[CommitEntry]]:
-            where = None if path is None else normalise_directory_hint(path)[0]
-            return commits.log(space, path=where, limit=limit, cursor=cursor)
+            where, directory = (None, False) if path is None else normalise_directory_hint(path)
+            return commits.log(space, path=where, directory=directory, limit=limit, cursor=cursor)
 
         return await self._runner.run("log", path, namespace, call)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -39,7 +40,7 @@ from crux_workspace.events.log import (
 )
 from crux_workspace.model.changes import PURGED_PATH, Change
 from crux_workspace.model.moments import Moment, at_ms
-from crux_workspace.model.paths import ancestors, is_at_or_below
+from crux_workspace.model.paths import ancestors, is_at_or_below, is_below
 from crux_workspace.model.versions import CommitEntry
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Options, Space, type_conflict
@@ -61,9 +62,9 @@ _PAGE = 64
 
 
 async def log(
-    space: Space, *, path: str | None, limit: int, cursor: str | None
+    space: Space, *, path: str | None, directory: bool, limit: int, cursor: str | None
 ) -> list[CommitEntry]:
-    """Return commits, newest first; with a path those that touched it or something below it."""
+    """Return commits, newest first; with a path those that touched it or something below it, of a `directory` only the latter."""
     whole_number("limit", limit)
     reader, partition = space.ports.reader, space.ports.partition
     [record] = await reader.get_many([META_KEY], bodies=False)
@@ -87,7 +88,7 @@ async def log(
         for head in heads:
             whole = await commit_entry(reader, head, partition, meta.incarnation)
             entry = _visible(space, whole)
-            if path is None or _touches(entry, path):
+            if path is None or _touches(entry, path, is_below if directory else is_at_or_below):
                 found.append(entry)
                 if len(found) == limit:
                     return found
@@ -110,9 +111,9 @@ async def _check_place(reader: Reader, place: EventCursor) -> None:
         )
 
 
-def _touches(entry: CommitEntry, path: str) -> bool:
+def _touches(entry: CommitEntry, path: str, holds: Callable[[str, str], bool]) -> bool:
     return any(
-        is_at_or_below(where, path)
+        holds(where, path)
         for change in entry.changes
         for where in (change.path, change.from_path)
         if where is not None

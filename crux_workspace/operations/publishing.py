@@ -122,10 +122,11 @@ async def artifacts(
     status: Status | None,
     kind: str | None,
     path: str | None,
+    directory: bool,
     limit: int | None,
     after: str | None,
 ) -> list[Artifact]:
-    """List artifacts by path; a pinned one shows its pinned version."""
+    """List artifacts by path; a pinned one shows its pinned version. A `directory` is no artifact itself."""
     check_attributes(status=status, kind=kind)
     whole_number("limit", limit, least=0)
     base, within = _scope(path)
@@ -135,7 +136,7 @@ async def artifacts(
     async for where, record, at in reads.artifacts(
         base, after=None if after is None else normalise(after)
     ):
-        if not space.router.is_local(where) or not within(where):
+        if not space.router.is_local(where) or not within(where) or (directory and where == path):
             continue
         if (status is not None and record.status != status) or (
             kind is not None and record.kind != kind

@@ -261,3 +261,22 @@ async def test_any_legal_name_can_be_written_found_and_deleted(ws: Workspace, pa
     assert file.path in [entry.path for entry in await ws.list(recursive=True)]
     await ws.delete(path, purge=True)
     assert not await ws.exists(path)
+
+
+async def test_a_directorys_spelling_never_means_a_file_of_its_name(ws: Workspace) -> None:
+    file, directory = "/workspace/d", "/workspace/d/"
+    await ws.write(file, "hello", status="final")
+    assert not await ws.exists(directory)
+    assert not await ws.is_dir(directory)
+    for tree in (ws, ws.at(1)):
+        assert await tree.artifacts(path=directory) == []
+        assert [found.path for found in await tree.artifacts(path=file)] == [file]
+    async with ws.transaction() as tx:
+        assert await tx.artifacts(path=directory) == []
+    assert await ws.log(path=directory) == []
+    assert len(await ws.log(path=file)) == 1
+    await ws.rename(file, "/workspace/e")
+    await ws.rename("/workspace/e", "/workspace/d/inside")
+    assert [found.path for found in await ws.artifacts(path=directory)] == ["/workspace/d/inside"]
+    assert [entry.verb for entry in await ws.log(path=directory)] == ["rename"]
+    assert [entry.verb for entry in await ws.log(path=file)] == ["rename", "rename", "write"]
