@@ -20,6 +20,7 @@ from crux_workspace.engine.keys import path_in_key, state_key_parts
 from crux_workspace.events.log import commit_name
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.files import StorageKind, WorkspaceFile
+from crux_workspace.model.values import maker
 from crux_workspace.model.versions import VersionEntry
 from crux_workspace.storage.records import Record
 
@@ -33,6 +34,9 @@ __all__ = [
     "is_artifact",
     "storage_kind",
 ]
+
+
+_make_file = maker(WorkspaceFile)
 
 
 def storage_kind(attributes: Attributes | ArtifactRecord) -> StorageKind:
@@ -150,7 +154,7 @@ class Entry(Struct, gc=False):
     def to_file(self, mount: str, *, staged: bool = False) -> WorkspaceFile:
         """Make the result that users see; a staged file has no commit yet."""
         head = self.head
-        return WorkspaceFile(
+        return _make_file(
             path=self.path,
             id=head.file_id,
             content_kind=KIND_NAMES[head.kind],
