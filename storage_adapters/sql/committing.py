@@ -17,7 +17,6 @@ from crux_workspace.storage.layout import (
     META_KEY,
     Meta,
     advance,
-    check_size,
     decode_meta,
     encode_meta,
     judge_ceilings,
@@ -78,9 +77,10 @@ class Commit:
                 found.append(self._meta())
             elif (row := known[asked]) is None:
                 found.append(None)
+            elif bodies:
+                found.append(Record(*row[:5]))
             else:
-                key, value, body, revision, at, _ = row
-                found.append(Record(key, value, body if bodies else None, revision, at))
+                found.append(Record(asked, row[1], None, row[3], row[4]))
         return found
 
     async def scan(
@@ -132,9 +132,7 @@ class Commit:
         Raises:
             PreconditionFailed: An expectation does not hold.
             CeilingExceeded: A counter would pass its ceiling.
-            BatchTooLarge: The batch passes a ceiling of the store.
         """
-        check_size(batch, CAPABILITIES)
         state, known = self._state, self._known
         if not state.meta_known:
             self._read((), bodies=False)
@@ -151,7 +149,9 @@ class Commit:
             puts[key] = put
             if type(put.body) is Take:
                 sources.append(put.body.key)
-        self._read([*batch.expect, *batch.deletes, *puts, *sources], bodies=False)
+        asked = {**batch.expect, **puts, **dict.fromkeys((*batch.deletes, *sources))}
+        if not asked.keys() <= known.keys():
+            self._read(asked, bodies=False)
         judge_expected(known, meta, batch)
         for source in sources:
             if source != META_KEY and known[source] is None:
@@ -178,20 +178,22 @@ class Commit:
     def _read(self, keys: Collection[str], bodies: bool) -> None:
         """Get to know keys; with `bodies`, also the bodies of keys known without."""
         known, state = self._known, self._state
-        missing = [key for key in keys if key not in known and key != META_KEY]
-        if bodies and known:
-            missing += [
-                key
-                for key in keys
-                if (row := known.get(key)) is not None and row[5] and row[2] is None
-            ]
+        if known:
+            missing = [key for key in keys if key not in known and key != META_KEY]
+            if bodies:
+                missing += [
+                    key
+                    for key in keys
+                    if (row := known.get(key)) is not None and row[5] and row[2] is None
+                ]
+        else:
+            missing = [key for key in keys if key != META_KEY]
         if missing and state.waiting and state.touches(missing):
             self._transaction.flush()
         ask = missing if state.meta_known else [*missing, META_KEY]
         if not ask:
             return
-        for key in missing:
-            known[key] = None
+        known.update(dict.fromkeys(missing))
         for row in self._transaction.read(state, ask, bodies=bodies):
             known[row[0]] = row
         if not state.meta_known:
@@ -210,15 +212,20 @@ class Commit:
     def _write(self, batch: Batch, puts: dict[str, Put], stamp: tuple[int, int]) -> None:
         transaction, state, known = self._transaction, self._state, self._known
         part = state.id if state.id is not None else transaction.create(state)
-        deletes = [key for key in dict.fromkeys(batch.deletes) if known[key] and key not in puts]
-        held = {row[5] for key in (*deletes, *puts) if (row := known[key]) is not None and row[5]}
+        held: set[int] = set()
+        for key in dict.fromkeys(batch.deletes):
+            if (row := known[key]) is not None and key not in puts:
+                transaction.delete(state, part, key)
+                held.add(row[5])
+        for key in puts:
+            if (row := known[key]) is not None:
+                held.add(row[5])
+        held.discard(None)  # type: ignore[arg-type]
         kept: set[int] = set()
         rows: list[tuple[str, bytes, int | None]] = []
         for key, put in puts.items():
             body = put.body
             rows.append((key, put.value, None if body is None else self._body(body, held, kept)))
-        for key in deletes:
-            transaction.delete(state, part, key)
         if len(held) > len(kept):
             transaction.free(held - kept)
         for key, value, data in log_rows(batch, stamp[0]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from crux_workspace.model.changes import Change
@@ -34,9 +35,10 @@ def judge_expected(
     for key, revision in batch.expect.items():
         if key == META_KEY:
             actual = 0 if meta is None else meta.sequence
+        elif (row := known[key]) is None:
+            actual = 0
         else:
-            row = known[key]
-            actual = 0 if row is None else row[_REVISION]
+            actual = row[_REVISION]
         if actual != revision:
             raise PreconditionFailed("revision", key)
 
@@ -50,10 +52,9 @@ def judge_empty(transaction: Transaction, state: PartitionState, batch: Batch) -
         transaction.flush()
     for start in range(0, len(ranges), _RANGES_PER_STATEMENT):
         chunk = ranges[start : start + _RANGES_PER_STATEMENT]
-        padding = chunk[:1] * (statements.padded_count(len(chunk)) - len(chunk))
-        parameters = [bound for low_high in (*chunk, *padding) for bound in low_high]
-        text = statements.any_in_ranges(len(chunk) + len(padding))
-        for (low,) in transaction.rows(text, (state.id, *parameters)):
+        chunk += chunk[:1] * (statements.padded_count(len(chunk)) - len(chunk))
+        text = statements.any_in_ranges(len(chunk))
+        for (low,) in transaction.rows(text, (state.id, *chain.from_iterable(chunk))):
             raise PreconditionFailed("empty", low)
     if state.meta_waits and any(low <= META_KEY < high for low, high in ranges):
         raise PreconditionFailed("empty", META_KEY)
