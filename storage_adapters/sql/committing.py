@@ -220,7 +220,7 @@ class Commit:
         for key in puts:
             if (row := known[key]) is not None:
                 held.add(row[5])
-        held.discard(None)  # type: ignore[arg-type]
+        held.discard(None)
         kept: set[int] = set()
         rows: list[tuple[str, bytes, int | None]] = []
         for key, put in puts.items():
