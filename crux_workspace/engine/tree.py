@@ -128,11 +128,15 @@ class LiveTree:
             found = await self.reader.get_many([*wanted, META_KEY], bodies=bodies)
             self.meta = read_meta(found.pop())
             self.looked = True
-        expect = self.expect
-        for key, record in zip(wanted, found, strict=True):
-            revision = 0 if record is None else record.revision
-            if expect.setdefault(key, revision) != revision:
+        revisions = {
+            key: 0 if record is None else record.revision
+            for key, record in zip(wanted, found, strict=True)
+        }
+        if self.expect:
+            for key, revision in revisions.items():
                 self.rely(key, revision)
+        else:
+            self.expect = revisions
         return found
 
     def rely(self, key: str, revision: int) -> None:

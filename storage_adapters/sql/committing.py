@@ -53,13 +53,15 @@ CAPABILITIES = StoreCapabilities(
 class Commit:
     """A commit in the making; to its plan it is the `Reader`, whose awaits never suspend."""
 
-    __slots__ = ("_known", "_name", "_state", "_transaction", "failure")
+    __slots__ = ("_known", "_name", "_revisions", "_state", "_transaction", "failure")
 
     def __init__(self, transaction: Transaction, name: str) -> None:
         self._transaction = transaction
         self._name = name
         self._state: PartitionState = transaction.enter(name)
         self._known: dict[str, tuple[Any, ...] | None] = {}
+        self._revisions: dict[str, int] = {}
+        """Of each key that is known; 0 is absent."""
         self.failure: sqlite3.Error | None = None
         """An error of the database that the plan met, whatever it made of it."""
 
@@ -145,17 +147,20 @@ class Commit:
             key = put.key
             if SEQUENCE_MARK in key:
                 key = resolve_key(key, after.sequence)
-                known[key] = None  # nobody has written a key with a sequence that is yet to come
+                self._revisions[key], known[key] = (
+                    0,
+                    None,
+                )  # nobody has written a key with a sequence that is yet to come
             puts[key] = put
             if type(put.body) is Take:
                 sources.append(put.body.key)
-        asked = {**batch.expect, **puts, **dict.fromkeys((*batch.deletes, *sources))}
+        asked = {**batch.expect, **dict.fromkeys((*batch.deletes, *sources))}
         if not asked.keys() <= known.keys():
             self._read(asked, bodies=False)
-        judge_expected(known, meta, batch)
-        for source in sources:
-            if source != META_KEY and known[source] is None:
-                raise PreconditionFailed("revision", source)
+        if not batch.expect.items() <= self._revisions.items():
+            judge_expected(self._revisions, meta, batch)
+        if sources:
+            self._judge_sources(sources)
         if batch.expect_empty:
             judge_empty(self._transaction, state, batch)
         if batch.expect_quiet:
@@ -165,6 +170,12 @@ class Commit:
         state.meta, state.meta_value = after, None
         state.meta_waits = True
         return Committed(after.sequence, after.at)
+
+    def _judge_sources(self, sources: list[str]) -> None:
+        """Refuse a batch that takes the body of a record that is not there."""
+        for source in sources:
+            if source != META_KEY and self._known[source] is None:
+                raise PreconditionFailed("revision", source)
 
     def _run(self, query: Query[T]) -> T:
         try:
@@ -194,10 +205,14 @@ class Commit:
         if not ask:
             return
         known.update(dict.fromkeys(missing))
+        revisions = self._revisions
+        revisions.update(dict.fromkeys(missing, 0))
         for row in self._transaction.read(state, ask, bodies=bodies):
             known[row[0]] = row
+            revisions[row[0]] = row[3]
         if not state.meta_known:
             if (row := known.pop(META_KEY, None)) is not None:
+                del revisions[META_KEY]
                 state.meta, state.meta_value = _meta_of(row[1]), row[1]
             state.meta_known = True
 
@@ -211,6 +226,8 @@ class Commit:
 
     def _write(self, batch: Batch, puts: dict[str, Put], stamp: tuple[int, int]) -> None:
         transaction, state, known = self._transaction, self._state, self._known
+        if not puts.keys() <= known.keys():
+            transaction.replace(state, puts.keys() - known.keys())
         part = state.id if state.id is not None else transaction.create(state)
         held: set[int] = set()
         for key in dict.fromkeys(batch.deletes):
@@ -218,7 +235,7 @@ class Commit:
                 transaction.delete(state, part, key)
                 held.add(row[5])
         for key in puts:
-            if (row := known[key]) is not None:
+            if (row := known.get(key)) is not None:
                 held.add(row[5])
         held.discard(None)
         kept: set[int] = set()

@@ -25,20 +25,12 @@ from storage_adapters.sql.transaction import PartitionState, Transaction
 __all__ = ["judge_empty", "judge_expected", "judge_log", "judge_quiet"]
 
 _RANGES_PER_STATEMENT = 32
-_REVISION = 3
 
 
-def judge_expected(
-    known: Mapping[str, tuple[Any, ...] | None], meta: Meta | None, batch: Batch
-) -> None:
+def judge_expected(revisions: Mapping[str, int], meta: Meta | None, batch: Batch) -> None:
     """Refuse a batch whose keys have other revisions than it expects."""
     for key, revision in batch.expect.items():
-        if key == META_KEY:
-            actual = 0 if meta is None else meta.sequence
-        elif (row := known[key]) is None:
-            actual = 0
-        else:
-            actual = row[_REVISION]
+        actual = (0 if meta is None else meta.sequence) if key == META_KEY else revisions[key]
         if actual != revision:
             raise PreconditionFailed("revision", key)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -64,6 +64,7 @@ class Transaction:
         "_freed",
         "_next_body",
         "_puts",
+        "_replaced",
         "connection",
         "partitions",
         "size",
@@ -78,6 +79,8 @@ class Transaction:
         self._deletes: list[tuple[int, str]] = []
         self._bodies: list[tuple[int, bytes]] = []
         self._freed: list[int] = []
+        self._replaced: dict[str, list[str]] = {}
+        """Keys to be put by partition, of which it is not known yet whether they are there."""
         self._next_body = 0
 
     def rows(self, text: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -152,12 +155,23 @@ class Transaction:
         self._deletes.append((part, key))
         insort(state.waiting, key)
 
+    def replace(self, state: PartitionState, keys: Collection[str]) -> None:
+        """Note that keys will be put that nobody has read: what bodies they have is asked once for the whole group."""
+        if state.waiting and state.touches(keys):
+            self.flush()
+        if state.id is not None:
+            self._replaced.setdefault(state.name, []).extend(keys)
+
     def free(self, bodies: Iterable[int]) -> None:
         """Let bodies that lost their owner wait to be deleted."""
         self._freed.extend(bodies)
 
     def flush(self) -> None:
         """Write what waits: deletes first, because a body id may come free for its next owner."""
+        for name, keys in self._replaced.items():
+            rows = self.read(self.partitions[name], keys, bodies=False)
+            self._freed.extend(body for *_, body in rows if body is not None)
+        self._replaced.clear()
         if self._deletes or self._freed:
             self._write_deletes()
         if self._bodies:
