@@ -13,6 +13,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 
+from msgspec import Struct, structs
+
 PUBLIC = (
     "crux_workspace",
     "crux_workspace.agent",
@@ -79,11 +81,17 @@ def _class_lines(kind: type) -> Iterator[str]:
     if issubclass(kind, enum.Enum):
         yield from (f"    {member.name} = {member.value!r}" for member in kind)
         return
-    named = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
+    named: set[str] = set()
     if is_dataclass(kind):
         for field in fields(kind):
+            named.add(field.name)
             optional = field.default is not MISSING or field.default_factory is not MISSING
             yield f"    {field.name}: {field.type}{' = ...' if optional else ''}"
+    elif issubclass(kind, Struct):
+        for part in structs.fields(kind):
+            named.add(part.name)
+            spelled = kind.__annotations__[part.name]
+            yield f"    {part.name}: {spelled}{'' if part.required else ' = ...'}"
     elif "__init__" in vars(kind):
         yield f"    __init__{signature(vars(kind)['__init__'])}"
     for name, value in members(kind):
