@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from crux_workspace.api.core import WorkspaceCore
-from crux_workspace.tools.catalogue import tool_names
 
 __all__ = ["describe"]
 
 
 def describe(core: WorkspaceCore) -> dict[str, object]:
     """Return the Project-Index metadata of a workspace; no I/O, no credentials."""
+    from crux_workspace.tools.catalogue import tool_names
+
     return {
         "id": core.workspace_id,
         "namespace": _namespace(core),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crux_workspace.api.core import WorkspaceCore
 from crux_workspace.api.facade import Workspace
-from crux_workspace.api.sync_facade import LoopThread, SyncWorkspace
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.events.runtime import LocalRuntime
 from crux_workspace.model.clocks import Clock, IdSource, random_id, wall_clock_ms
@@ -28,6 +27,9 @@ from crux_workspace.storage.assets import AssetStore
 from crux_workspace.storage.bundle import Storage, memory_storage
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.telemetry import OperationRecorder, Telemetry
+
+if TYPE_CHECKING:
+    from crux_workspace.api.sync_facade import SyncWorkspace
 
 __all__ = ["WorkspaceOpening", "open_workspace", "open_workspace_sync", "workspace"]
 
@@ -318,6 +320,8 @@ def open_workspace_sync(
         1
     """
     opening = open_workspace(url, assets, id=id, namespace=namespace, create=create, **options)
+    from crux_workspace.api.sync_facade import LoopThread, SyncWorkspace
+
     thread = LoopThread()
 
     async def opened() -> Workspace:

@@ -1,4 +1,4 @@
-"""The methods that put a workspace in front of a model."""
+"""The methods that put a workspace in front of a model; a program that uses none of them does not load the tools."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from crux_workspace.api.reading import PathLike
 from crux_workspace.api.runner import Runner
-from crux_workspace.model.settings import NamespaceRequest
-from crux_workspace.tools.context import CONTEXT_PRIORITY, Bind, WorkspaceContext, make_context
-from crux_workspace.tools.prompting import Injection
-from crux_workspace.tools.toolset import ToolSet
-from crux_workspace.tools.workspace_tools import workspace_tools
+from crux_workspace.model.settings import CONTEXT_PRIORITY, NamespaceRequest
 
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
+    from crux_workspace.tools.context import Bind, WorkspaceContext
+    from crux_workspace.tools.prompting import Injection
+    from crux_workspace.tools.toolset import ToolSet
 
 __all__ = ["PromptMethods"]
 
@@ -58,6 +57,8 @@ class PromptMethods:
             >>> (await tools["readResearchWorkspaceFile"].call({"path": "/workspace/notes.md"})).output
             {'type': 'text', 'value': '# Notes\n'}
         """
+        from crux_workspace.tools.workspace_tools import workspace_tools
+
         view = self._as_workspace()
         return workspace_tools(
             view if namespace is None else view.for_namespace(namespace),
@@ -96,6 +97,8 @@ class PromptMethods:
             >>> (await ws.as_context().text()).splitlines()[1]
             'Namespace: default'
         """
+        from crux_workspace.tools.context import make_context
+
         return make_context(
             self._as_workspace(), self._binder(None), include, max_inline_bytes, priority
         )
@@ -117,6 +120,9 @@ class PromptMethods:
             >>> (await ws.inject()).metadata["workspace"]["namespace"]
             'default'
         """
+        from crux_workspace.tools.context import make_context
+        from crux_workspace.tools.prompting import Injection
+
         namespace, view = await self._binder(prompt_id)(input)
 
         async def bound(_: Any) -> tuple[str, Any]:  # noqa: ANN401

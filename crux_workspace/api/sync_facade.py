@@ -20,9 +20,8 @@ from crux_workspace.api.sync_watch import SyncWatchHandle
 from crux_workspace.api.transaction import TransactionRequest
 from crux_workspace.api.view import WorkspaceView
 from crux_workspace.events.watching import WatchHandle
-from crux_workspace.model.settings import Mount
+from crux_workspace.model.settings import CONTEXT_PRIORITY, Mount
 from crux_workspace.model.transactions import Replayed
-from crux_workspace.tools.context import CONTEXT_PRIORITY
 
 __all__ = ["SyncView", "SyncWorkspace"]
 

@@ -5,11 +5,9 @@ Versioning, quota, assets, events and undo meet here and nowhere else.
 
 from __future__ import annotations
 
-from msgspec import Struct, field
-
+from crux_workspace.engine.built import Built
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, FrozenVersion, NewContent
 from crux_workspace.engine.codec import (
-    ArtifactRecord,
     AssetCount,
     Expiry,
     FilePlace,
@@ -34,6 +32,7 @@ from crux_workspace.engine.keys import (
     trash_key,
     was_key,
 )
+from crux_workspace.engine.plain import build_plain
 from crux_workspace.engine.ports import AppendedVersion, EnginePorts
 from crux_workspace.engine.shrinking import is_turn
 from crux_workspace.engine.tree import LiveTree
@@ -42,24 +41,7 @@ from crux_workspace.model.paths import sort_key
 from crux_workspace.storage.layout import subtree_range
 from crux_workspace.storage.records import Batch, Put, Take
 
-__all__ = ["Built", "attributes_differ", "build", "stage"]
-
-
-class Built(Struct, gc=False):
-    """A batch, and what it will have made."""
-
-    batch: Batch
-    heads: dict[str, Head] = field(default_factory=dict)
-    """New heads by path."""
-    artifacts: dict[str, ArtifactRecord] = field(default_factory=dict)
-    """New artifact records by path."""
-    versions: list[AppendedVersion] = field(default_factory=list)
-    turns: list[Entry] = field(default_factory=list)
-    """Ended versions whose commit is to write earlier ones smaller."""
-
-    def entry(self, path: str, sequence: int, at: int) -> Entry:
-        """Return the head at a path as it is once the batch is commit `sequence`."""
-        return Entry(path, self.heads[path], sequence, at)
+__all__ = ["attributes_differ", "build", "build_any", "stage"]
 
 
 _NOTHING = Batch(commit_id="", verb="", now=0, incarnation=None)
@@ -70,6 +52,15 @@ async def build(
     ports: EnginePorts, tree: LiveTree, changeset: Changeset, verb: str, commit_id: str
 ) -> Built:
     """Make the batch of a changeset; reads what collection and shared assets need, writes nothing."""
+    if (plain := build_plain(ports, tree, changeset, verb, commit_id)) is not None:
+        return plain
+    return await build_any(ports, tree, changeset, verb, commit_id)
+
+
+async def build_any(
+    ports: EnginePorts, tree: LiveTree, changeset: Changeset, verb: str, commit_id: str
+) -> Built:
+    """Make the batch of any changeset, the plain ones that `build` takes the short way for among them."""
     builder = _Builder(ports, tree, verb, commit_id)
     for delta in changeset.deltas:
         added = builder.counts["history_bytes"]

@@ -6,6 +6,7 @@ because a head is rewritten by every change; `docs/format.md` lists them and a t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -278,9 +279,8 @@ _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {
 }
 
 
-def encode(value: msgspec.Struct) -> bytes:
-    """Encode a record's value."""
-    return _encoder.encode(value)
+encode: Callable[[msgspec.Struct], bytes] = _encoder.encode
+"""Encodes a record's value."""
 
 
 def decode(kind: type[_T], value: bytes) -> _T:

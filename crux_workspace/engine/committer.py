@@ -13,7 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from crux_workspace.engine.build import Built, build
+from crux_workspace.engine.build import build
+from crux_workspace.engine.built import Built
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Op, decode, encode
 from crux_workspace.engine.entry import Entry

@@ -136,14 +136,14 @@ def _has_many_parts(value: object) -> bool:
 async def prepare_text(ports: EnginePorts, path: str, text: str, *, mime_type: str) -> Prepared:
     """Analyse text and upload it where it is too large to stay inline."""
     text = str.__str__(text)
-    large = len(text) >= _OFF_LOOP_BYTES
     most = ports.content.inline_text_below_bytes
-    if large:
+    if len(text) >= _OFF_LOOP_BYTES:
         content = await asyncio.to_thread(_analysed, path, text, most)
     else:
         content = _analysed(path, text, most)
-    assert content.body is not None
-    if not _stays_inline(ports, path, content):
+    check_file_size(ports, path, content.size)
+    if content.size > most:
+        assert content.body is not None
         await _upload(ports, path, content, content.body, mime_type)
     return Prepared(content)
 

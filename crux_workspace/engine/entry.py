@@ -20,6 +20,7 @@ from crux_workspace.engine.keys import path_in_key, state_key_parts
 from crux_workspace.events.log import commit_name
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.files import StorageKind, WorkspaceFile
+from crux_workspace.model.values import maker
 from crux_workspace.model.versions import VersionEntry
 from crux_workspace.storage.records import Record
 
@@ -33,6 +34,9 @@ __all__ = [
     "is_artifact",
     "storage_kind",
 ]
+
+
+_make_file = maker(WorkspaceFile)
 
 
 def storage_kind(attributes: Attributes | ArtifactRecord) -> StorageKind:
@@ -149,8 +153,8 @@ class Entry(Struct, gc=False):
 
     def to_file(self, mount: str, *, staged: bool = False) -> WorkspaceFile:
         """Make the result that users see; a staged file has no commit yet."""
-        head = self.head
-        return WorkspaceFile(
+        head, at, sequence = self.head, self.commit_at, self.commit_sequence
+        return _make_file(
             path=self.path,
             id=head.file_id,
             content_kind=KIND_NAMES[head.kind],
@@ -159,7 +163,7 @@ class Entry(Struct, gc=False):
             version=head.version,
             sha256=head.sha256,
             mount=mount,
-            storage=storage_kind(head),
+            storage="inline" if head.is_inline else "asset",
             uri=head.uri,
             preview=head.preview,
             metadata=head.metadata,
@@ -167,12 +171,10 @@ class Entry(Struct, gc=False):
             artifact_kind=head.artifact_kind,
             pinned_version=head.pinned,
             produced_by=head.produced_by,
-            created_at=self.created_at,
-            updated_at=self.commit_at,
-            sequence=0 if staged else self.commit_sequence,
-            commit=None
-            if staged or not head.commit
-            else commit_name(self.commit_sequence, head.commit),
+            created_at=self.at if head.created_at is None else head.created_at,
+            updated_at=at,
+            sequence=0 if staged else sequence,
+            commit=None if staged or not head.commit else commit_name(sequence, head.commit),
         )
 
     def to_version(self) -> VersionEntry:
@@ -193,19 +195,14 @@ class Entry(Struct, gc=False):
 
     def ended(self, *, partial: bool) -> State:
         """Make the state that ends with the commit now being planned; its key starts at `changed`."""
-        head = self.head
-        content_kept = not partial
-        return State(
+        head, sequence, at = self.head, self.version_sequence, self.version_at
+        created_at = self.at if head.created_at is None else head.created_at
+        state = State(
             kind=head.kind,
             mime_type=head.mime_type,
             size=head.size,
             lines=head.lines,
             sha256=head.sha256,
-            asset=head.asset if content_kept else None,
-            uri=head.uri if content_kept else None,
-            enc=head.enc if content_kept else None,
-            parts=head.parts if content_kept else (),
-            line_index=head.line_index if content_kept else None,
             preview=head.preview,
             metadata=head.metadata,
             operation=head.operation,
@@ -214,16 +211,18 @@ class Entry(Struct, gc=False):
             artifact_kind=head.artifact_kind,
             produced_by=head.produced_by,
             pinned=head.pinned,
-            version_path=self.version_path,
-            version_sequence=None
-            if self.version_sequence == self.changed
-            else self.version_sequence,
-            version_commit=self.version_commit,
-            version_at=self.version_at,
+            version_path=head.version_path or self.path,
+            version_sequence=None if sequence == self.changed else sequence,
+            version_commit=head.version_commit or head.commit,
+            version_at=at,
             due=head.due,
-            created_at=None if self.created_at == self.version_at else self.created_at,
+            created_at=None if created_at == at else created_at,
             partial=partial,
         )
+        if not partial and not head.is_inline:
+            state.asset, state.parts = head.asset, head.parts
+            state.uri, state.enc, state.line_index = head.uri, head.enc, head.line_index
+        return state
 
 
 class GoneFile(Struct, gc=False):

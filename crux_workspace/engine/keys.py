@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
+from crux_workspace.model.paths import ROOT, parent
 from crux_workspace.storage.layout import FIELD_END, key, number, path_field, path_of_field
 from crux_workspace.storage.records import SEQUENCE_MARK
 
@@ -36,6 +37,7 @@ __all__ = [
     "was_key",
     "was_key_parts",
     "was_prefix",
+    "way_keys",
 ]
 
 HEAD_PREFIX = "head" + FIELD_END
@@ -61,7 +63,18 @@ def head_key(path: str) -> str:
 @lru_cache(maxsize=_KEPT)
 def gone_key(path: str) -> str:
     """Key of the file to go on with when `path` is written again."""
-    return key("gone", path_field(path))
+    return f"gone{FIELD_END}{path_field(path)}{FIELD_END}"
+
+
+@lru_cache(maxsize=_KEPT)
+def _heads_of(directory: str) -> tuple[str, ...]:
+    """Keys of the files that would stand where a directory and those above it are."""
+    return () if directory == ROOT else (head_key(directory), *_heads_of(parent(directory)))
+
+
+def way_keys(path: str) -> tuple[str, ...]:
+    """Keys that tell whether a file can come to `path`: its head, its deleted file, and the heads above it."""
+    return (head_key(path), gone_key(path), *_heads_of(parent(path)))
 
 
 def artifact_key(path: str) -> str:
@@ -86,7 +99,8 @@ def version_prefix(file_id: str, version: int) -> str:
 
 def state_key(file_id: str, version: int, start: int | None) -> str:
     """Key of an ended state; None says that it starts with the commit that writes it."""
-    return key("state", file_id, number(version), SEQUENCE_MARK if start is None else number(start))
+    begins = SEQUENCE_MARK if start is None else f"{start:016d}"
+    return f"{STATE_PREFIX}{file_id}{FIELD_END}{version:016d}{FIELD_END}{begins}{FIELD_END}"
 
 
 def state_key_parts(record_key: str) -> tuple[str, int, int]:

@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Iterable
 
 from msgspec import Struct, field
 
-from crux_workspace.engine.build import Built, attributes_differ
+from crux_workspace.engine.build import attributes_differ
+from crux_workspace.engine.built import Built
 from crux_workspace.engine.changeset import (
     Changeset,
     Draft,

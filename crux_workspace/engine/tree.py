@@ -17,9 +17,9 @@ from crux_workspace.engine.keys import (
     head_key,
     states_prefix,
     version_prefix,
+    way_keys,
 )
 from crux_workspace.events.log import log_head, read_meta
-from crux_workspace.model.paths import ancestors
 from crux_workspace.storage.layout import (
     META_KEY,
     Meta,
@@ -122,14 +122,21 @@ class LiveTree:
     async def get(self, keys: Iterable[str], *, bodies: bool = False) -> list[Record | None]:
         """Read records; each becomes an expectation. The first read of a plan brings `meta` along."""
         wanted = list(keys)
-        asked = wanted if self.looked else [*wanted, META_KEY]
-        found = await self.reader.get_many(asked, bodies=bodies)
-        if not self.looked:
-            self.looked = True
+        if self.looked:
+            found = await self.reader.get_many(wanted, bodies=bodies)
+        else:
+            found = await self.reader.get_many([*wanted, META_KEY], bodies=bodies)
             self.meta = read_meta(found.pop())
-        rely = self.rely
-        for key, record in zip(wanted, found, strict=True):
-            rely(key, 0 if record is None else record.revision)
+            self.looked = True
+        revisions = {
+            key: 0 if record is None else record.revision
+            for key, record in zip(wanted, found, strict=True)
+        }
+        if self.expect:
+            for key, revision in revisions.items():
+                self.rely(key, revision)
+        else:
+            self.expect = revisions
         return found
 
     def rely(self, key: str, revision: int) -> None:
@@ -147,13 +154,8 @@ class LiveTree:
         """Read the heads and gone records of `paths`, and with `ways` the heads above them, in one call."""
         keys: dict[str, None] = {}
         for path in paths:
-            keys[head_key(path)] = None
-            if ways:
-                keys[gone_key(path)] = None
-                for above in ancestors(path):
-                    keys[head_key(above)] = None
-        for key in extra:
-            keys[key] = None
+            keys.update(dict.fromkeys(way_keys(path) if ways else (head_key(path),)))
+        keys.update(dict.fromkeys(extra))
         found = await self.get(keys, bodies=bodies)
         self._records.update(zip(keys, found, strict=True))
 

@@ -5,8 +5,8 @@ The table is the interpreter's own and the additions below; the machine's files 
 
 from __future__ import annotations
 
-import mimetypes
 import re
+from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -120,7 +120,11 @@ _ADDITIONS = {
 }
 
 
-def _table() -> dict[str, str]:
+@cache
+def _by_extension() -> dict[str, str]:
+    """MIME type by extension; made when it is first asked for, with the interpreter's table."""
+    import mimetypes
+
     types = mimetypes.MimeTypes(filenames=())
     by_extension = {**types.types_map[0], **types.types_map[1]}
     by_extension.update(
@@ -129,9 +133,6 @@ def _table() -> dict[str, str]:
         for extension in extensions.split()
     )
     return by_extension
-
-
-_BY_EXTENSION = _table()
 
 
 def guess(path: str, kind: Literal["text", "json", "binary"]) -> str:
@@ -146,7 +147,7 @@ def guess(path: str, kind: Literal["text", "json", "binary"]) -> str:
     """
     name = path[path.rfind("/") + 1 :]
     _, dot, extension = name.rpartition(".")
-    return _BY_EXTENSION.get(dot + extension.lower(), DEFAULTS[kind]) if dot else DEFAULTS[kind]
+    return _by_extension().get(dot + extension.lower(), DEFAULTS[kind]) if dot else DEFAULTS[kind]
 
 
 _BINARY = re.compile(

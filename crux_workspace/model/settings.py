@@ -12,6 +12,7 @@ from crux_workspace.model.options import refused_option
 from crux_workspace.model.sources import SOURCE_HOOKS, MountSource
 
 __all__ = [
+    "CONTEXT_PRIORITY",
     "EXTRA_TOOLS",
     "ContentOptions",
     "Limits",
@@ -23,6 +24,8 @@ __all__ = [
     "Versioning",
 ]
 
+CONTEXT_PRIORITY = 65
+"""Where a workspace's description stands among the contexts of a prompt; higher comes first."""
 _MAX_DESCRIPTION_BYTES = 4_000
 _MAX_KIND = 60
 

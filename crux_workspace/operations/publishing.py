@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import unquote
 
-from crux_workspace.engine.build import Built
+from crux_workspace.engine.built import Built
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta
 from crux_workspace.engine.codec import ArtifactRecord, AssetCount, Op, decode
 from crux_workspace.engine.committer import Done, Finished

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from crux_workspace.engine.build import Built
+from crux_workspace.engine.built import Built
 from crux_workspace.engine.changeset import Changeset, Draft, FileDelta, NewContent
 from crux_workspace.engine.codec import Op
 from crux_workspace.engine.committer import Done, Finished

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from crux_workspace.engine.build import Built
+from crux_workspace.engine.built import Built
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Op
 from crux_workspace.engine.committer import Call, Done, Finished, Stale, commit

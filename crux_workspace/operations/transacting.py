@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from crux_workspace.engine.build import Built, stage
+from crux_workspace.engine.build import stage
+from crux_workspace.engine.built import Built
 from crux_workspace.engine.changeset import Changeset
 from crux_workspace.engine.codec import Op, decode
 from crux_workspace.engine.committer import (

@@ -103,7 +103,9 @@ async def write(
         path,
         work.plan,
         options=options,
-        request=[prepared.digest, mime_type, metadata, status, kind],
+        request=[prepared.digest, mime_type, metadata, status, kind]
+        if options.idempotency_key is not None
+        else [],
         abandon=work.abandon,
     )
 

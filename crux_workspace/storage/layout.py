@@ -142,7 +142,7 @@ def resolve_key(put_key: str, sequence: int) -> str:
     return put_key.replace(SEQUENCE_MARK, number(sequence)) if SEQUENCE_MARK in put_key else put_key
 
 
-class Meta(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
+class Meta(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True, gc=False):
     """The record `meta` of a partition."""
 
     sequence: int = msgspec.field(name="seq")
@@ -216,14 +216,32 @@ def _change(packed: _Change) -> Change:
     return Change(packed.t, packed.p, packed.f, packed.i, packed.r, packed.v, packed.w, packed.a)
 
 
+class _Latest:
+    """The last `meta` that was encoded or decoded: a commit's store and its plan both ask for the one that is there."""
+
+    __slots__ = ("pair",)
+
+    def __init__(self) -> None:
+        self.pair: tuple[bytes, Meta | None] = (b"", None)
+
+
+_latest = _Latest()
+
+
 def encode_meta(meta: Meta) -> bytes:
     """Encode `meta`'s value."""
-    return _encode(meta)
+    value = _encode(meta)
+    _latest.pair = (value, meta)
+    return value
 
 
 def decode_meta(value: bytes) -> Meta:
     """Decode `meta`'s value; raises `msgspec.DecodeError` when it is not one."""
-    return _decode_meta(value)
+    known, meta = _latest.pair
+    if known is not value or meta is None:
+        meta = _decode_meta(value)
+        _latest.pair = (value, meta)
+    return meta
 
 
 def encode_changes(changes: Iterable[Change]) -> bytes:
@@ -257,10 +275,13 @@ def redact(record: LogRecord, file_id: str, instead: str) -> bool:
 
 def log_values(batch: Batch) -> list[tuple[bytes, bytes | None]]:
     """Return (value, body) of a commit's log records: the first one's, then those that carry more of its changes."""
-    record = LogRecord(commit_id=batch.commit_id, verb=batch.verb, actor=batch.actor)
     if len(batch.changes) <= CHANGES_IN_VALUE:
-        record.changes = [_packed(c) for c in batch.changes]
+        changes = [_packed(c) for c in batch.changes]
+        record = LogRecord(
+            commit_id=batch.commit_id, verb=batch.verb, actor=batch.actor, changes=changes
+        )
         return [(_encode(record), None)]
+    record = LogRecord(commit_id=batch.commit_id, verb=batch.verb, actor=batch.actor)
     bodies = [
         encode_changes(batch.changes[start : start + CHANGES_PER_BODY])
         for start in range(0, len(batch.changes), CHANGES_PER_BODY)
@@ -272,10 +293,11 @@ def log_values(batch: Batch) -> list[tuple[bytes, bytes | None]]:
 def log_rows(batch: Batch, sequence: int) -> list[tuple[str, bytes, bytes | None]]:
     """Return the log records of a commit as (key, value, body)."""
     head = log_key(sequence)
-    return [
-        (head + number(k) + FIELD_END if k else head, value, body)
-        for k, (value, body) in enumerate(log_values(batch))
-    ]
+    (value, body), *further = log_values(batch)
+    rows = [(head, value, body)]
+    for k, (value, body) in enumerate(further, 1):
+        rows.append((head + number(k) + FIELD_END, value, body))
+    return rows
 
 
 def judge_identity(meta: Meta | None, batch: Batch) -> None:
@@ -291,11 +313,11 @@ def judge_identity(meta: Meta | None, batch: Batch) -> None:
 
 def judge_ceilings(meta: Meta | None, batch: Batch) -> None:
     """Refuse a positive net addition that ends above its ceiling."""
-    counters = {} if meta is None else meta.counters
     for name, (add, ceiling) in batch.counters.items():
-        used = counters.get(name, 0)
-        if ceiling is not None and add > 0 and used + add > ceiling:
-            raise CeilingExceeded(name, ceiling, used, add)
+        if ceiling is not None and add > 0:
+            used = 0 if meta is None else meta.counters.get(name, 0)
+            if used + add > ceiling:
+                raise CeilingExceeded(name, ceiling, used, add)
 
 
 def advance(meta: Meta | None, batch: Batch) -> Meta:
@@ -307,6 +329,7 @@ def advance(meta: Meta | None, batch: Batch) -> Meta:
     for put in batch.puts:
         if put.key.startswith(_KEEP_PREFIX):
             protects = True
+    swept = batch.sweeping_to or 0
     if meta is None:
         return Meta(
             sequence=1,
@@ -314,16 +337,16 @@ def advance(meta: Meta | None, batch: Batch) -> Meta:
             at=batch.now,
             counters=counters,
             epoch=1 if protects else 0,
-            swept=batch.sweeping_to or 0,
+            swept=swept,
             format=FORMAT,
         )
     return Meta(
         sequence=meta.sequence + 1,
         incarnation=meta.incarnation,
-        at=max(batch.now, meta.at),
+        at=batch.now if batch.now > meta.at else meta.at,
         counters=counters,
         epoch=meta.epoch + protects,
-        swept=max(meta.swept, batch.sweeping_to or 0),
+        swept=swept if swept > meta.swept else meta.swept,
         base=meta.base,
         format=meta.format,
     )

@@ -37,6 +37,7 @@ from crux_workspace.storage.layout import (
 )
 from crux_workspace.storage.planning import PartitionReader
 from crux_workspace.storage.records import (
+    SEQUENCE_MARK,
     Batch,
     Committed,
     Contains,
@@ -46,7 +47,6 @@ from crux_workspace.storage.records import (
     PreconditionFailed,
     Record,
     Take,
-    take_sources,
 )
 
 __all__ = ["MemoryAssetStore", "MemoryRecordStore"]
@@ -79,8 +79,10 @@ class MemoryRecordStore:
         held = self._partitions.get(partition)
         if held is None:
             return [None] * len(keys)
-        found = [held.records.get(key) for key in keys]
-        return found if bodies else [_bare(record) for record in found]
+        found = list(map(held.records.get, keys))
+        if bodies:
+            return found
+        return [r if r is None or r.body is None else _stripped(r) for r in found]
 
     async def scan(
         self,
@@ -127,14 +129,18 @@ class MemoryRecordStore:
         after = advance(meta, batch)
         taken = _taken(records, batch)
         sequence, at = after.sequence, after.at
-        own = [*log_rows(batch, sequence), (META_KEY, encode_meta(after), None)]
+        own = log_rows(batch, sequence)
+        own.append((META_KEY, encode_meta(after), None))
         if held is None:
             held = self._partitions.setdefault(partition, _Partition(records))
         for key in batch.deletes:
             records.pop(key, None)
         for put in batch.puts:
-            key = resolve_key(put.key, sequence)
-            body = taken[put.body.key] if isinstance(put.body, Take) else put.body
+            key, body = put.key, put.body
+            if SEQUENCE_MARK in key:
+                key = resolve_key(key, sequence)
+            if isinstance(body, Take):
+                body = taken[body.key]
             records[key] = Record(key, put.value, body, sequence, at)
         for key, value, body in own:
             records[key] = Record(key, value, body, sequence, at)
@@ -182,10 +188,6 @@ def _stripped(record: Record) -> Record:
     return Record(record.key, record.value, None, record.revision, record.at)
 
 
-def _bare(record: Record | None) -> Record | None:
-    return None if record is None else _stripped(record)
-
-
 def _names(
     records: SortedDict[str, Record],
     prefix: str,
@@ -225,17 +227,20 @@ def _names(
 
 
 def _taken(records: SortedDict[str, Record], batch: Batch) -> dict[str, bytes | None]:
-    sources = take_sources(batch.puts).values()
-    for key in sources:
-        if key not in records:
-            raise PreconditionFailed("revision", key)
-    return {key: records[key].body for key in sources}
+    taken: dict[str, bytes | None] = {}
+    for put in batch.puts:
+        if isinstance(put.body, Take):
+            key = put.body.key
+            if (record := records.get(key)) is None:
+                raise PreconditionFailed("revision", key)
+            taken[key] = record.body
+    return taken
 
 
 def _judge(records: SortedDict[str, Record], meta: Meta | None, batch: Batch) -> None:
+    find = records.get
     for key, revision in batch.expect.items():
-        record = records.get(key)
-        if (0 if record is None else record.revision) != revision:
+        if (0 if (record := find(key)) is None else record.revision) != revision:
             raise PreconditionFailed("revision", key)
     for low, high in batch.expect_empty:
         if next(iter(records.irange(low, high, inclusive=(True, False))), None) is not None:

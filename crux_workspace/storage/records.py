@@ -11,8 +11,9 @@ Values never leave a store mutable: values and bodies are ``bytes``.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from crux_workspace.model.changes import Change
 from crux_workspace.storage.capabilities import StoreCapabilities
@@ -85,8 +86,7 @@ class OutcomeUnknown(StoreError):
     """The store did not answer: the batch may or may not have been applied, or may still be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True, gc=False):
     """One record as a store returns it."""
 
     key: str
@@ -100,8 +100,7 @@ class Record:
     """Time of that commit, ms since the epoch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(Struct, frozen=True, gc=False):
     """A put's body: the body of the record at `key` changes owner.
 
     The same batch deletes that record or puts it with another body; a record that takes its own body keeps it. All takes of a
@@ -112,8 +111,7 @@ class Take:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True, gc=False):
     """Create or replace one record; `SEQUENCE_MARK` in the key stands for the commit's sequence."""
 
     key: str
@@ -121,8 +119,7 @@ class Put:
     body: bytes | Take | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Batch:
+class Batch(Struct, kw_only=True, gc=False):
     """One commit as the engine asks for it: applied whole, or refused whole.
 
     The store judges in this order: its own ceilings (`BatchTooLarge`), ``incarnation``, ``epoch``, uploads, ``expect``,
@@ -165,23 +162,20 @@ class Batch:
     """What the commit did, sorted by path; the store writes them to the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Struct, frozen=True, gc=False):
     """A commit that is applied and, where the store is durable, durable."""
 
     sequence: int
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Contains:
+class Contains(Struct, frozen=True, gc=False):
     """Scan filter: records whose body contains `needle`; records without a body always pass."""
 
     needle: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True, gc=False):
     """One page of a scan, in key order (descending when reversed)."""
 
     records: list[Record]
@@ -191,8 +185,7 @@ class Page:
     """`after` (or, reversed, `before`) of the next page; None when this page is the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionPage:
+class PartitionPage(Struct, frozen=True, gc=False):
     """One page of partition names, in code point order."""
 
     names: list[str]

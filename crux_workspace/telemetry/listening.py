@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Meter, MeterProvider
     from opentelemetry.trace import Tracer, TracerProvider
 
-__all__ = ["SCOPE", "MeterSource", "TracerSource"]
+__all__ = ["MEASURES", "SCOPE", "TRACES", "MeterSource", "TracerSource"]
 
 SCOPE = "crux_workspace"
 """Name of our instrumentation scope."""
 
-_API_MODULES = frozenset(
-    {"opentelemetry.trace", "opentelemetry.metrics", "opentelemetry.metrics._internal"}
-)
+TRACES = "opentelemetry.trace"
+MEASURES = "opentelemetry.metrics._internal"
+"""Modules that hold the global providers; as long as neither is imported, there are none."""
+
+_API_MODULES = frozenset({TRACES, "opentelemetry.metrics", MEASURES})
 _UNKNOWN = object()
 
 P = TypeVar("P")
@@ -105,7 +107,7 @@ class TracerSource(_Source["TracerProvider", "Tracer"]):
 
     __slots__ = ()
 
-    _module = _home = "opentelemetry.trace"
+    _module = _home = TRACES
     _getter = "get_tracer_provider"
     _variable = "_TRACER_PROVIDER"
 
@@ -123,7 +125,7 @@ class MeterSource(_Source["MeterProvider", "Meter"]):
 
     _module = "opentelemetry.metrics"
     _getter = "get_meter_provider"
-    _home = "opentelemetry.metrics._internal"
+    _home = MEASURES
     _variable = "_METER_PROVIDER"
 
     def _open(self, provider: MeterProvider) -> Meter | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from types import ModuleType
 
 from crux_workspace.telemetry.attributes import Attributes, start_attributes, version_attributes
 from crux_workspace.telemetry.guard import note_failure
-from crux_workspace.telemetry.listening import TracerSource
+from crux_workspace.telemetry.listening import MEASURES, TRACES, TracerSource
 from crux_workspace.telemetry.metrics import WorkspaceMetrics
 from crux_workspace.telemetry.path_hash import PathHash
 from crux_workspace.telemetry.path_hasher import PathHasher
@@ -26,7 +27,7 @@ class OperationRecorder:
     that is set later is noticed by the next operation.
     """
 
-    __slots__ = ("_hasher", "_quiet", "_started", "_tracers", "_workspace_id", "metrics")
+    __slots__ = ("_given", "_hasher", "_quiet", "_started", "_tracers", "_workspace_id", "metrics")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class OperationRecorder:
         self._workspace_id = workspace_id
         self._started: dict[str, Attributes] = {}
         self._quiet: tuple[tuple[ModuleType, str], tuple[ModuleType, str]] | None = None
+        self._given = telemetry.tracer_provider is not None or telemetry.meter_provider is not None
         self._tracers = TracerSource(telemetry.tracer_provider)
         self._hasher = PathHasher(telemetry.path_hash_key, load_key)
         self.metrics = WorkspaceMetrics(telemetry.meter_provider)
@@ -52,6 +54,8 @@ class OperationRecorder:
     @property
     def listening(self) -> bool:
         """Whether somebody listens to spans or metrics now."""
+        if not (self._given or TRACES in sys.modules or MEASURES in sys.modules):
+            return False  # nobody can: OpenTelemetry is not even imported
         quiet = self._quiet
         # A glance at both variables instead of two questions: this is asked twice a write.
         if quiet is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from msgspec import structs
+
 from crux_workspace.model.changes import PURGED_PATH, Change
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.storage.layout import (
@@ -63,7 +65,7 @@ class _JudgesQuiet(AltersBatches):
             path = self.violation(changes, batch)
             if path is not None:
                 raise PreconditionFailed("quiet", path)
-        return replace(batch, expect_quiet=[])
+        return structs.replace(batch, expect_quiet=[])
 
 
 class IgnoresRenameSources(_JudgesQuiet):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from crux_workspace.storage.memory import MemoryRecordStore
 from crux_workspace.storage.records import Contains, Page, PartitionPage, Record
@@ -222,7 +223,7 @@ class SharesMutableValues(_AltersAnswers):
 
     def altered(self, found: list[Record | None]) -> list[Record | None]:
         """Replace values with buffers."""
-        return [r and replace(r, value=bytearray(r.value)) for r in found]  # type: ignore[arg-type]
+        return [r and replace(r, value=bytearray(r.value)) for r in found]
 
 
 class SkipsAbsentKeys(_AltersAnswers):

@@ -14,10 +14,8 @@ from crux_workspace.model.jsontext import dump_compact
 from crux_workspace.model.options import refused_option, whole_number
 from crux_workspace.tools.workspace_tools import ToolWorkspace
 
-__all__ = ["CONTEXT_PRIORITY", "MAX_LISTED", "Bind", "WorkspaceContext", "make_context", "manifest"]
+__all__ = ["MAX_LISTED", "Bind", "WorkspaceContext", "make_context", "manifest"]
 
-CONTEXT_PRIORITY = 65
-"""Where a workspace's description stands among the contexts of a prompt; higher comes first."""
 MAX_LISTED = 100
 """Most files, and most final artifacts, that a manifest names."""
 

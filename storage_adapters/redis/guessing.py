@@ -8,7 +8,9 @@ and the plan is made again by reading. Guessed is only after four plans that a g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from crux_workspace.storage.layout import META_KEY
 from crux_workspace.storage.records import Batch, Contains, Page, Reader, Record, StoreError

@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakValueDictionary
 
+from msgspec import structs
+
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.storage.failures import closed_error, forked_error, wrong_loop_error
 from crux_workspace.storage.layout import META_KEY, check_size
@@ -304,7 +306,7 @@ class RedisRecordStore:
             if verdict != b"behind":
                 raise _refusal(batch, answer)
             await judge_quiet(self, partition, batch, answer[1])
-            batch = replace(batch, quiet_since=answer[1])
+            batch = structs.replace(batch, quiet_since=answer[1])
 
     def _replaced(self) -> None:
         """Another server may have taken the place of one: what was known of its partitions may be wrong."""

@@ -17,7 +17,6 @@ from crux_workspace.storage.layout import (
     META_KEY,
     Meta,
     advance,
-    check_size,
     decode_meta,
     encode_meta,
     judge_ceilings,
@@ -54,13 +53,15 @@ CAPABILITIES = StoreCapabilities(
 class Commit:
     """A commit in the making; to its plan it is the `Reader`, whose awaits never suspend."""
 
-    __slots__ = ("_known", "_name", "_state", "_transaction", "failure")
+    __slots__ = ("_known", "_name", "_revisions", "_state", "_transaction", "failure")
 
     def __init__(self, transaction: Transaction, name: str) -> None:
         self._transaction = transaction
         self._name = name
         self._state: PartitionState = transaction.enter(name)
         self._known: dict[str, tuple[Any, ...] | None] = {}
+        self._revisions: dict[str, int] = {}
+        """Of each key that is known; 0 is absent."""
         self.failure: sqlite3.Error | None = None
         """An error of the database that the plan met, whatever it made of it."""
 
@@ -78,9 +79,10 @@ class Commit:
                 found.append(self._meta())
             elif (row := known[asked]) is None:
                 found.append(None)
+            elif bodies:
+                found.append(Record(*row[:5]))
             else:
-                key, value, body, revision, at, _ = row
-                found.append(Record(key, value, body if bodies else None, revision, at))
+                found.append(Record(asked, row[1], None, row[3], row[4]))
         return found
 
     async def scan(
@@ -132,9 +134,7 @@ class Commit:
         Raises:
             PreconditionFailed: An expectation does not hold.
             CeilingExceeded: A counter would pass its ceiling.
-            BatchTooLarge: The batch passes a ceiling of the store.
         """
-        check_size(batch, CAPABILITIES)
         state, known = self._state, self._known
         if not state.meta_known:
             self._read((), bodies=False)
@@ -147,15 +147,20 @@ class Commit:
             key = put.key
             if SEQUENCE_MARK in key:
                 key = resolve_key(key, after.sequence)
-                known[key] = None  # nobody has written a key with a sequence that is yet to come
+                self._revisions[key], known[key] = (
+                    0,
+                    None,
+                )  # nobody has written a key with a sequence that is yet to come
             puts[key] = put
             if type(put.body) is Take:
                 sources.append(put.body.key)
-        self._read([*batch.expect, *batch.deletes, *puts, *sources], bodies=False)
-        judge_expected(known, meta, batch)
-        for source in sources:
-            if source != META_KEY and known[source] is None:
-                raise PreconditionFailed("revision", source)
+        asked = {**batch.expect, **dict.fromkeys((*batch.deletes, *sources))}
+        if not asked.keys() <= known.keys():
+            self._read(asked, bodies=False)
+        if not batch.expect.items() <= self._revisions.items():
+            judge_expected(self._revisions, meta, batch)
+        if sources:
+            self._judge_sources(sources)
         if batch.expect_empty:
             judge_empty(self._transaction, state, batch)
         if batch.expect_quiet:
@@ -165,6 +170,12 @@ class Commit:
         state.meta, state.meta_value = after, None
         state.meta_waits = True
         return Committed(after.sequence, after.at)
+
+    def _judge_sources(self, sources: list[str]) -> None:
+        """Refuse a batch that takes the body of a record that is not there."""
+        for source in sources:
+            if source != META_KEY and self._known[source] is None:
+                raise PreconditionFailed("revision", source)
 
     def _run(self, query: Query[T]) -> T:
         try:
@@ -178,24 +189,30 @@ class Commit:
     def _read(self, keys: Collection[str], bodies: bool) -> None:
         """Get to know keys; with `bodies`, also the bodies of keys known without."""
         known, state = self._known, self._state
-        missing = [key for key in keys if key not in known and key != META_KEY]
-        if bodies and known:
-            missing += [
-                key
-                for key in keys
-                if (row := known.get(key)) is not None and row[5] and row[2] is None
-            ]
+        if known:
+            missing = [key for key in keys if key not in known and key != META_KEY]
+            if bodies:
+                missing += [
+                    key
+                    for key in keys
+                    if (row := known.get(key)) is not None and row[5] and row[2] is None
+                ]
+        else:
+            missing = [key for key in keys if key != META_KEY]
         if missing and state.waiting and state.touches(missing):
             self._transaction.flush()
         ask = missing if state.meta_known else [*missing, META_KEY]
         if not ask:
             return
-        for key in missing:
-            known[key] = None
+        known.update(dict.fromkeys(missing))
+        revisions = self._revisions
+        revisions.update(dict.fromkeys(missing, 0))
         for row in self._transaction.read(state, ask, bodies=bodies):
             known[row[0]] = row
+            revisions[row[0]] = row[3]
         if not state.meta_known:
             if (row := known.pop(META_KEY, None)) is not None:
+                del revisions[META_KEY]
                 state.meta, state.meta_value = _meta_of(row[1]), row[1]
             state.meta_known = True
 
@@ -209,16 +226,23 @@ class Commit:
 
     def _write(self, batch: Batch, puts: dict[str, Put], stamp: tuple[int, int]) -> None:
         transaction, state, known = self._transaction, self._state, self._known
+        if not puts.keys() <= known.keys():
+            transaction.replace(state, puts.keys() - known.keys())
         part = state.id if state.id is not None else transaction.create(state)
-        deletes = [key for key in dict.fromkeys(batch.deletes) if known[key] and key not in puts]
-        held = {row[5] for key in (*deletes, *puts) if (row := known[key]) is not None and row[5]}
+        held: set[int] = set()
+        for key in dict.fromkeys(batch.deletes):
+            if (row := known[key]) is not None and key not in puts:
+                transaction.delete(state, part, key)
+                held.add(row[5])
+        for key in puts:
+            if (row := known.get(key)) is not None:
+                held.add(row[5])
+        held.discard(None)
         kept: set[int] = set()
         rows: list[tuple[str, bytes, int | None]] = []
         for key, put in puts.items():
             body = put.body
             rows.append((key, put.value, None if body is None else self._body(body, held, kept)))
-        for key in deletes:
-            transaction.delete(state, part, key)
         if len(held) > len(kept):
             transaction.free(held - kept)
         for key, value, data in log_rows(batch, stamp[0]):

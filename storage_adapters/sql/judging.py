@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from crux_workspace.model.changes import Change
@@ -24,19 +25,12 @@ from storage_adapters.sql.transaction import PartitionState, Transaction
 __all__ = ["judge_empty", "judge_expected", "judge_log", "judge_quiet"]
 
 _RANGES_PER_STATEMENT = 32
-_REVISION = 3
 
 
-def judge_expected(
-    known: Mapping[str, tuple[Any, ...] | None], meta: Meta | None, batch: Batch
-) -> None:
+def judge_expected(revisions: Mapping[str, int], meta: Meta | None, batch: Batch) -> None:
     """Refuse a batch whose keys have other revisions than it expects."""
     for key, revision in batch.expect.items():
-        if key == META_KEY:
-            actual = 0 if meta is None else meta.sequence
-        else:
-            row = known[key]
-            actual = 0 if row is None else row[_REVISION]
+        actual = (0 if meta is None else meta.sequence) if key == META_KEY else revisions[key]
         if actual != revision:
             raise PreconditionFailed("revision", key)
 
@@ -50,10 +44,9 @@ def judge_empty(transaction: Transaction, state: PartitionState, batch: Batch) -
         transaction.flush()
     for start in range(0, len(ranges), _RANGES_PER_STATEMENT):
         chunk = ranges[start : start + _RANGES_PER_STATEMENT]
-        padding = chunk[:1] * (statements.padded_count(len(chunk)) - len(chunk))
-        parameters = [bound for low_high in (*chunk, *padding) for bound in low_high]
-        text = statements.any_in_ranges(len(chunk) + len(padding))
-        for (low,) in transaction.rows(text, (state.id, *parameters)):
+        chunk += chunk[:1] * (statements.padded_count(len(chunk)) - len(chunk))
+        text = statements.any_in_ranges(len(chunk))
+        for (low,) in transaction.rows(text, (state.id, *chain.from_iterable(chunk))):
             raise PreconditionFailed("empty", low)
     if state.meta_waits and any(low <= META_KEY < high for low, high in ranges):
         raise PreconditionFailed("empty", META_KEY)

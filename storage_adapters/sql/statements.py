@@ -48,6 +48,9 @@ MAX_LISTED = 64
 
 ROWS_PER_INSERT = 32
 
+_EXACTLY = 8
+"""Parameters up to which each count has its own text: every one more is bound and looked up."""
+
 _PART = "(select id from partitions where name = ?1)"
 
 NEW_PARTITION = "insert into partitions(name) values (?)"
@@ -91,8 +94,8 @@ Parameters: partition, low, high, 1-based start behind the prefix, delimiter, th
 
 
 def padded_count(count: int) -> int:
-    """Round a number of parameters up to a power of two, so that few texts serve all counts."""
-    return 1 << (count - 1).bit_length()
+    """Round a number of parameters above 8 up to a power of two, so that few texts serve all counts."""
+    return count if count <= _EXACTLY else 1 << (count - 1).bit_length()
 
 
 def _marks(count: int) -> str:
@@ -132,15 +135,14 @@ def enter(count: int | None, *, bodies: bool) -> str:
 
 
 def _known(part: str, count: int | None, *, bodies: bool) -> str:
-    listed = "select value from json_each(?)" if count is None else _marks(count)
-    if bodies:
-        return (
-            "select r.key, r.value, b.data, r.revision, r.at, r.body_id from records r "
-            f"left join bodies b on b.id = r.body_id where r.part = {part} and r.key in ({listed})"
-        )
+    marks = ",".join(f"(?{number})" for number in range(2, (count or 0) + 2))
+    listed = "select value from json_each(?2)" if count is None else f"values {marks}"
+    # A list as the outer table is looked up row by row; ``key in (…)`` would sort it first.
+    body, joined = ("b.data", "left join bodies b on b.id = r.body_id") if bodies else ("null", "")
     return (
-        "select key, value, null, revision, at, body_id from records "
-        f"where part = {part} and key in ({listed})"
+        f"with asked(key) as ({listed}) "
+        f"select r.key, r.value, {body}, r.revision, r.at, r.body_id from asked "
+        f"cross join records r on r.part = {part} and r.key = asked.key {joined}"
     )
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct, field
@@ -64,6 +64,7 @@ class Transaction:
         "_freed",
         "_next_body",
         "_puts",
+        "_replaced",
         "connection",
         "partitions",
         "size",
@@ -78,6 +79,8 @@ class Transaction:
         self._deletes: list[tuple[int, str]] = []
         self._bodies: list[tuple[int, bytes]] = []
         self._freed: list[int] = []
+        self._replaced: dict[str, list[str]] = {}
+        """Keys to be put by partition, of which it is not known yet whether they are there."""
         self._next_body = 0
 
     def rows(self, text: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -140,15 +143,24 @@ class Transaction:
         """Let records wait to be written: (key, value, body id) each."""
         puts, waiting = self._puts, state.waiting
         sequence, at = stamp
+        size = 0
         for key, value, body in rows:
             puts.append((part, key, sequence, at, value, body))
-            self.size += len(value)
+            size += len(value)
             insort(waiting, key)
+        self.size += size
 
     def delete(self, state: PartitionState, part: int, key: str) -> None:
         """Let a record wait to be deleted."""
         self._deletes.append((part, key))
         insort(state.waiting, key)
+
+    def replace(self, state: PartitionState, keys: Collection[str]) -> None:
+        """Note that keys will be put that nobody has read: what bodies they have is asked once for the whole group."""
+        if state.waiting and state.touches(keys):
+            self.flush()
+        if state.id is not None:
+            self._replaced.setdefault(state.name, []).extend(keys)
 
     def free(self, bodies: Iterable[int]) -> None:
         """Let bodies that lost their owner wait to be deleted."""
@@ -156,11 +168,14 @@ class Transaction:
 
     def flush(self) -> None:
         """Write what waits: deletes first, because a body id may come free for its next owner."""
+        for name, keys in self._replaced.items():
+            rows = self.read(self.partitions[name], keys, bodies=False)
+            self._freed.extend(body for *_, body in rows if body is not None)
+        self._replaced.clear()
         if self._deletes or self._freed:
             self._write_deletes()
-        for chunk in _chunks(self._bodies, statements.ROWS_PER_INSERT):
-            text = statements.insert_bodies(len(chunk))
-            self.connection.execute(text, tuple(chain.from_iterable(chunk)))
+        if self._bodies:
+            self._insert(statements.insert_bodies, self._bodies)
         for state in self.partitions.values():
             if state.meta_waits and state.meta is not None and state.id is not None:
                 meta = state.meta
@@ -168,22 +183,28 @@ class Transaction:
                 self._puts.append((state.id, META_KEY, meta.sequence, meta.at, value, None))
             state.meta_waits = False
             state.waiting.clear()
-        for rows in _chunks(self._puts, statements.ROWS_PER_INSERT):
-            text = statements.put_records(len(rows))
-            self.connection.execute(text, tuple(chain.from_iterable(rows)))
-        self._bodies.clear()
-        self._puts.clear()
+        if self._puts:
+            self._insert(statements.put_records, self._puts)
+
+    def _insert(self, text_of: Callable[[int], str], rows: list[Any]) -> None:
+        """Write what waits, many rows to a statement."""
+        execute = self.connection.execute
+        for start in range(0, len(rows), statements.ROWS_PER_INSERT):
+            chunk = rows[start : start + statements.ROWS_PER_INSERT]
+            execute(text_of(len(chunk)), tuple(chain.from_iterable(chunk)))
+        rows.clear()
 
     def _write_deletes(self) -> None:
         by_part: dict[int, list[str]] = {}
         for part, key in self._deletes:
             by_part.setdefault(part, []).append(key)
         for part, keys in by_part.items():
-            for chunk in _chunks(keys, _KEYS_PER_DELETE):
+            for start in range(0, len(keys), _KEYS_PER_DELETE):
+                chunk = keys[start : start + _KEYS_PER_DELETE]
                 padded = _padded(chunk)
                 self.connection.execute(statements.delete_records(len(padded)), (part, *padded))
-        for bodies in _chunks(self._freed, _KEYS_PER_DELETE):
-            padded_bodies = _padded(bodies)
+        for start in range(0, len(self._freed), _KEYS_PER_DELETE):
+            padded_bodies = _padded(self._freed[start : start + _KEYS_PER_DELETE])
             self.connection.execute(statements.delete_bodies(len(padded_bodies)), padded_bodies)
         self._deletes.clear()
         self._freed.clear()
@@ -198,12 +219,6 @@ class Transaction:
             for text in statements.DROP:
                 self.connection.execute(text, (state.id,))
         self.partitions[name] = PartitionState(name, entered=True, meta_known=True)
-
-
-def _chunks(rows: Sequence[Any], size: int) -> Iterator[list[Any]]:
-    iterator = iter(rows)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
 
 
 def _padded(values: list[Any]) -> list[Any]:

@@ -1,7 +1,8 @@
 """The writer: one thread per store that owns the writing connection, and its side on the loop.
 
-The loop appends jobs to a list and hands the list over once per tick: everything that became ready in one tick is one group. One
-queue put goes out and one `call_soon_threadsafe` comes back, whatever the size of the group. A cancelled task cancels only its
+The loop appends jobs to a list and hands the list over once per tick: everything that became ready in one tick is one group. While
+only one client writes, its job goes out at once. One queue put goes out and one `call_soon_threadsafe` comes back, whatever the size
+of the group. A cancelled task cancels only its
 future: what was handed over is committed, or refused, as if nobody had left.
 """
 
@@ -46,6 +47,8 @@ class Writer:
         self._jobs: list[Job] = []
         self._scheduled = False
         self._handed_over = 0
+        self._is_crowded = False
+        """Whether the last group had several jobs: then there will be more in this tick."""
         self._closing = False
         self._opened: asyncio.Future[Connections] = self._loop.create_future()
         self._closed: asyncio.Future[None] = self._loop.create_future()
@@ -76,8 +79,10 @@ class Writer:
         future: PromptFuture[Committed | None] = PromptFuture(loop=self._loop)
         self._jobs.append(Job(partition, work, future))
         if not self._scheduled and not self._handed_over:
-            self._scheduled = True
-            self._loop.call_soon(self._hand_over)
+            if self._is_crowded:
+                self._hand_over_soon()
+            else:
+                self._hand_over()
         return future
 
     async def aclose(self) -> None:
@@ -95,12 +100,18 @@ class Writer:
         if self._closing and not self._jobs and not self._handed_over:
             self._queue.put(None)
 
+    def _hand_over_soon(self) -> None:
+        """Hand over behind everybody who is awake already, so that their jobs come along."""
+        self._scheduled = True
+        self._loop.call_soon(self._hand_over)
+
     def _hand_over(self) -> None:
         self._scheduled = False
         jobs = self._jobs[:MAX_GROUP_JOBS]
         if jobs and not self._handed_over:
             del self._jobs[:MAX_GROUP_JOBS]
             self._handed_over = len(jobs)
+            self._is_crowded = len(jobs) > 1
             self._queue.put(jobs)
 
     def _deliver(self, verdicts: list[Verdict]) -> None:
@@ -113,7 +124,8 @@ class Writer:
             else:
                 job.future.set_result(verdict)
         if not self._handed_over:
-            self._hand_over()
+            if self._jobs and not self._scheduled:
+                self._hand_over_soon()
             self._stop_when_idle()
 
 

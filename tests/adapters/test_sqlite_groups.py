@@ -133,6 +133,35 @@ async def test_a_hundred_writers_of_one_file_lose_nothing(
     assert audit() == (1, 100, 100)
 
 
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_put_of_a_key_that_nobody_read_frees_the_body_it_replaces(
+    sqlite: SqliteRecordStore, writing: Any, audit: Audit, together: bool
+) -> None:
+    first = await writing.plan("first")(_Nothing())
+    await sqlite.commit(PART, first)
+
+    def blind(names: str, body: bytes) -> Batch:
+        """Put several keys, and expect nothing of them."""
+        return Batch(
+            commit_id=body.hex().ljust(24, "0"),
+            verb="write",
+            now=1,
+            incarnation=first.commit_id,
+            puts=[Put(f"head\x01{name}\x01", b"{}", body + name.encode()) for name in names],
+        )
+
+    batches = [blind("ab", b"1"), blind("cb", b"2"), blind("cad", b"3")]
+    if together:
+        await asyncio.gather(*(sqlite.commit(PART, batch) for batch in batches))
+    else:
+        for batch in batches:
+            await sqlite.commit(PART, batch)
+    assert audit() == (5, 4, 4)
+    keys = [f"head\x01{name}\x01" for name in "abcd"]
+    found = await sqlite.get_many(PART, keys)
+    assert [record and record.body for record in found] == [b"3a", b"2b", b"3c", b"3d"]
+
+
 async def test_large_jobs_are_cut_into_several_transactions(
     sqlite: SqliteRecordStore, writing: Any, audit: Audit
 ) -> None:

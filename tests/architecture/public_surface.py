@@ -13,6 +13,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 
+from msgspec import Struct, structs
+
 PUBLIC = (
     "crux_workspace",
     "crux_workspace.agent",
@@ -73,18 +75,26 @@ def members(kind: type) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
+def _fields(kind: type) -> Iterator[tuple[str, str]]:
+    """Yield (name, type and whether it may be left out) of the fields of a dataclass or a struct."""
+    if is_dataclass(kind):
+        for field in fields(kind):
+            optional = field.default is not MISSING or field.default_factory is not MISSING
+            yield field.name, f"{field.type}{' = ...' if optional else ''}"
+    elif issubclass(kind, Struct):
+        for part in structs.fields(kind):
+            yield part.name, f"{kind.__annotations__[part.name]}{'' if part.required else ' = ...'}"
+
+
 def _class_lines(kind: type) -> Iterator[str]:
     ours = [base.__name__ for base in kind.__bases__ if base is not object]
     yield f"class {kind.__name__}({', '.join(ours)})"
     if issubclass(kind, enum.Enum):
         yield from (f"    {member.name} = {member.value!r}" for member in kind)
         return
-    named = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
-    if is_dataclass(kind):
-        for field in fields(kind):
-            optional = field.default is not MISSING or field.default_factory is not MISSING
-            yield f"    {field.name}: {field.type}{' = ...' if optional else ''}"
-    elif "__init__" in vars(kind):
+    named = {name for name, _ in _fields(kind)}
+    yield from (f"    {name}: {spelled}" for name, spelled in _fields(kind))
+    if not named and "__init__" in vars(kind):
         yield f"    __init__{signature(vars(kind)['__init__'])}"
     for name, value in members(kind):
         if name in named:

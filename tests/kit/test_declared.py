@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.storage.memory import MemoryRecordStore

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from crux_workspace import Retention, Versioning, Workspace, workspace
 from crux_workspace.errors import ConflictError, InvalidInputError, NotFoundError
