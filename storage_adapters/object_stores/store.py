@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, UnsupportedError
 from crux_workspace.model.clocks import Clock, wall_clock_ms
+from crux_workspace.model.digests import add_to
 from crux_workspace.storage.assets import (
     AssetInfo,
     AssetPage,
@@ -99,7 +100,9 @@ class ObstoreAssetStore:
             found = await self._module.get_async(self._store, self._path(ref))
             data = bytes(await found.bytes_async())
             told = found.attributes.get("sha256")
-        if told not in (None, hashlib.sha256(data).hexdigest()):
+        digest = hashlib.sha256()
+        await add_to(digest, data)
+        if told not in (None, digest.hexdigest()):
             raise damaged()
         return data
 
@@ -255,9 +258,9 @@ class _Measured:
             while len(rest) > _PART_BYTES:
                 part = bytes(memoryview(rest)[:_PART_BYTES])
                 del rest[:_PART_BYTES]
-                self._digest.update(part)
+                await add_to(self._digest, part)
                 yield part
-        self._digest.update(rest)
+        await add_to(self._digest, rest)
         self.ended = True
         yield bytes(rest)
 

@@ -180,19 +180,25 @@ class _Upload:
         self.digest = hashlib.sha256()
 
     async def add(self, data: bytes) -> None:
-        """Take more bytes; send them when they fill pieces."""
+        """Take more bytes and send them when they fill pieces; between two pieces the loop has its turn."""
         self.size += len(data)
         if self._options.max_bytes is not None and self.size > self._options.max_bytes:
             raise AssetTooLarge(self._options.max_bytes)
-        self.digest.update(data)
-        self._rest += data
-        while len(self._rest) > _PIECE_BYTES:
-            piece = bytes(self._rest[:_PIECE_BYTES])
-            del self._rest[:_PIECE_BYTES]
-            await self._link.ask(self._bucket, (b"HSET", self._key, self._pieces, piece))
-            if self._pieces % 64 == 0:
-                await self._link.ask(self._bucket, (b"EXPIRE", self._key, _UPLOAD_EXPIRES_S))
-            self._pieces += 1
+        view = memoryview(data)
+        for start in range(0, len(data), _PIECE_BYTES):
+            part = view[start : start + _PIECE_BYTES]
+            self.digest.update(part)
+            self._rest += part
+            if len(self._rest) > _PIECE_BYTES:
+                await self._send()
+
+    async def _send(self) -> None:
+        piece = bytes(self._rest[:_PIECE_BYTES])
+        del self._rest[:_PIECE_BYTES]
+        await self._link.ask(self._bucket, (b"HSET", self._key, self._pieces, piece))
+        if self._pieces % 64 == 0:
+            await self._link.ask(self._bucket, (b"EXPIRE", self._key, _UPLOAD_EXPIRES_S))
+        self._pieces += 1
 
     async def seal(self, about: _About) -> None:
         """Send the last piece and make the asset."""

@@ -11,8 +11,9 @@ import pytest
 from crux_workspace import ContentOptions, open_workspace
 from crux_workspace.errors import ErrorCode, LimitExceededError
 from crux_workspace.model.changes import Change
-from crux_workspace.storage import Batch, BatchTooLarge, PreconditionFailed, Put
-from storage_adapters.redis import RedisRecordStore
+from crux_workspace.storage import Batch, BatchTooLarge, PreconditionFailed, Put, PutOptions
+from storage_adapters.redis import RedisAssetStore, RedisRecordStore
+from tests.support.lateness import measured
 from tests.support.redis_servers import RedisServer
 
 pytestmark = pytest.mark.redis
@@ -71,6 +72,18 @@ async def test_values_and_bodies_of_any_size_come_back(
             (value, None),
             (b"{}", body),
         ]
+
+
+async def test_a_large_asset_given_whole_leaves_the_loop_its_turns(
+    redis_server: RedisServer,
+) -> None:
+    data = os.urandom(32 * MIB)
+    async with await RedisAssetStore.open(redis_server.url()) as store:
+        async with measured() as lateness:
+            asset = await store.put(data, PutOptions(key="w/n/" + "a" * 32, mime_type="x/y"))
+        assert lateness.ticks > 10
+        assert lateness.busiest_ms < 10
+        assert await store.get(asset.ref) == data
 
 
 async def test_pages_that_hold_much_end_early_and_lose_nothing(redis_server: RedisServer) -> None:
