@@ -8,6 +8,7 @@ from contextlib import aclosing
 from datetime import timedelta
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, UnsupportedError
 from crux_workspace.model.clocks import Clock, wall_clock_ms
@@ -159,7 +160,11 @@ class ObstoreAssetStore:
     async def presign(
         self, ref: str, *, expires_s: int = 3_600, filename: str | None = None
     ) -> str:
-        """See `Presigns.presign`; only clouds sign, and only without a filename (``CAPABILITY_MISSING``)."""
+        """See `Presigns.presign`; only clouds sign, and only without a filename (``CAPABILITY_MISSING``).
+
+        For Google and Azure obstore signs plain names only: a name with ``%``, for Azure one with any character that a URL escapes,
+        is refused.
+        """
         self._check()
         if filename is not None or not hasattr(self._store, "client_options"):
             raise UnsupportedError(
@@ -169,6 +174,11 @@ class ObstoreAssetStore:
         with reporting():
             url: str = await self._module.sign_async(
                 self._store, "GET", self._path(ref), timedelta(seconds=expires_s)
+            )
+        if not self._is_sound(url, ref):
+            raise UnsupportedError(
+                "This object store signs no URL for a name with such characters; "
+                "use a prefix, an id and a namespace of plain letters, or s3://."
             )
         return url
 
@@ -181,6 +191,13 @@ class ObstoreAssetStore:
             raise StateError(
                 "The asset store is closed; open it again.", code=ErrorCode.WORKSPACE_CLOSED
             )
+
+    def _is_sound(self, url: str, ref: str) -> bool:
+        """Whether a signed URL leads to the asset: obstore escapes no percent signs for Google, and signs escaped names for Azure."""
+        path = urlsplit(url).path
+        if type(self._store).__name__ == "AzureStore" and "%" in path:
+            return False
+        return unquote(path).endswith("/" + self._path(ref))
 
     def _path(self, ref: str) -> str:
         return self._prefix + ref
@@ -221,6 +238,8 @@ class ObstoreAssetStore:
             async for page in pages:
                 for found in page:
                     path: str = found["path"]
+                    if behind is not None and path <= behind:
+                        continue  # not every server knows where to start
                     if not path.startswith(start):
                         if self._in_order and path > start:
                             return
