@@ -124,6 +124,8 @@ class RedisAssetStore:
                 if piece is None:
                     raise AssetNotFound(ref)  # deleted while it was read
                 begins = number * _PIECE_BYTES
+                if len(piece) != min(_PIECE_BYTES, about.size - begins):
+                    raise _damaged()
                 part = piece[max(0, start - begins) : end - begins]
                 start += len(part)
                 yield part
@@ -148,7 +150,7 @@ class RedisAssetStore:
         found = list(islice(merge(*(zip(*answer, strict=True) for answer in answers)), limit + 1))
         infos = []
         for ref, description in found[:limit]:
-            about = _decode(description)
+            about = _about_of(description)
             infos.append(AssetInfo(ref.decode(), about.size, about.created_at))
         return AssetPage(infos, infos[-1].ref if len(found) > limit else None)
 
@@ -162,7 +164,21 @@ class RedisAssetStore:
         description = await self._link.ask(bucket, (b"HGET", about, ref))
         if description is None:
             raise AssetNotFound(ref)
+        return _about_of(description)
+
+
+def _about_of(description: bytes) -> _About:
+    try:
         return _decode(description)
+    except msgspec.MsgspecError:
+        raise _damaged() from None
+
+
+def _damaged() -> StorageError:
+    return StorageError(
+        "an asset on the Redis server is not what was stored; restore the Redis data from a backup",
+        code=ErrorCode.RECORD_CORRUPT,
+    )
 
 
 class _Upload:
