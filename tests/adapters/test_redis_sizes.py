@@ -95,7 +95,11 @@ async def test_what_is_just_at_a_limit_is_kept_and_one_byte_more_is_refused(
 ) -> None:
     def batch(number: int, sizes: list[tuple[int, int | None]]) -> Batch:
         made = [
-            Put(f"k{place}", b'"' + b"v" * (value - 2) + b'"', body and os.urandom(body))
+            Put(
+                f"k{place}",
+                b'"' + b"v" * (value - 2) + b'"',
+                None if body is None else os.urandom(body),
+            )
             for place, (value, body) in enumerate(sizes)
         ]
         incarnation = None if number == 1 else f"{1:024x}"

