@@ -7,13 +7,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
-import platform
-import sqlite3
 import statistics
 import tempfile
-import time
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -27,11 +22,9 @@ from benchmarks.http import measure_http
 from benchmarks.postgres import measure_postgres
 from benchmarks.redis_rows import measure_redis
 from benchmarks.rows import ABSOLUTE, GROWTH, PAIRED
+from benchmarks.saving import keep
 from benchmarks.slices import filled, paired, url_of
 from benchmarks.telemetry import measure_telemetry
-from crux_workspace import __version__
-
-RESULTS = Path(__file__).with_name("results")
 
 
 async def measure(pairs: int, scale: Scale) -> list[dict[str, object]]:
@@ -72,18 +65,6 @@ async def measure(pairs: int, scale: Scale) -> list[dict[str, object]]:
     found += await measure_telemetry(pairs)
     found += await measure_http(pairs)
     return found
-
-
-def machine() -> dict[str, object]:
-    """Describe where the figures come from."""
-    return {
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-        "system": platform.platform(),
-        "cpus": os.cpu_count(),
-        "version": __version__,
-        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
 
 
 def show(rows: list[dict[str, object]]) -> None:
@@ -131,14 +112,7 @@ def main() -> None:
     if given.only != "sqlite":
         rows += asyncio.run(measure_postgres(pairs, scale.files))
     show(rows)
-    described = machine()
-    targets = [] if given.json is None else [given.json]
-    if given.save:
-        RESULTS.mkdir(exist_ok=True)
-        targets.append(RESULTS / f"{str(described['at']).replace(':', '')}.json")
-    for target in targets:
-        target.write_text(json.dumps({"machine": described, "rows": rows}, indent=1) + "\n")
-        Console().print(f"saved {target.name}")
+    keep(rows, [given.json] if given.json else [], save=given.save)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """S3: 100 MiB up and down, beside boto3's own transfer in the same process, and the memory that streaming takes.
 
-Run: python -m benchmarks.s3 [--quick]. It starts the test suite's S3 server.
+Run: python -m benchmarks.s3 [--quick] [--save]. It starts the test suite's S3 server.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.saving import keep
 from benchmarks.slices import paired
 from crux_workspace.storage import PutOptions
 from storage_adapters.s3 import S3AssetStore, S3Settings
@@ -167,11 +168,16 @@ def show(rows: list[dict[str, object]]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, print, and with --save keep the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two pairs of 20 MiB")
+    parser.add_argument(
+        "--save", action="store_true", help="write benchmarks/results/<time>-s3.json"
+    )
     given = parser.parse_args()
-    show(asyncio.run(measure(2 if given.quick else 9, 20 if given.quick else 100)))
+    rows = asyncio.run(measure(2 if given.quick else 9, 20 if given.quick else 100))
+    show(rows)
+    keep(rows, [], save=given.save, name="-s3")
 
 
 if __name__ == "__main__":

@@ -79,11 +79,13 @@ def redis_server() -> RedisServer:
 
 POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
 REDIS = pytest.param("redis", marks=[pytest.mark.redis, pytest.mark.more_stores])
+JOURNALED = pytest.param("journaled", marks=pytest.mark.more_stores)
+S3 = pytest.param("s3", marks=[pytest.mark.s3, pytest.mark.more_stores])
 BUNDLED = ["memory", "sqlite", POSTGRES]
 SERVERS = [POSTGRES, REDIS]
-MORE = [REDIS, *(pytest.param(kind, marks=pytest.mark.more_stores) for kind in ("journaled", "s3"))]
-ON_DEMAND = MORE if os.environ.get("CRUX_STORES") == "all" else []
-"""See tests/support/stages.py."""
+ALL_STORES = os.environ.get("CRUX_STORES") == "all"
+"""Play on Redis, on journaled stores, and on assets in S3 too: `CRUX_STORES=all`, as ``make test`` does in a run of its own."""
+ON_DEMAND = [REDIS, JOURNALED, S3] if ALL_STORES else []
 
 
 @pytest.fixture(params=[*BUNDLED, *ON_DEMAND[:1]])

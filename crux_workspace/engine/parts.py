@@ -16,6 +16,7 @@ from crux_workspace.engine.codec import Attributes, Part
 from crux_workspace.engine.measuring import Running, recall
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.errors import ErrorCode, StateError, StorageError, WorkspaceError
+from crux_workspace.model.digests import ON_LOOP_BYTES, add_to
 from crux_workspace.storage.assets import AssetNotFound, AssetStore
 from crux_workspace.storage.failures import unavailable
 
@@ -33,7 +34,6 @@ __all__ = [
 MAX_PARTS = 64
 """Most assets that hold one content; an append to so many joins the last ones."""
 _SMALL = 1 << 18
-_ON_LOOP = 1 << 16
 
 
 def corrupt(path: str, why: str) -> StorageError:
@@ -85,7 +85,7 @@ async def open_asset(
         raise unavailable("asset store", error) from error
     if sha256 is not None:
         hasher = hashlib.sha256()
-        await _update(hasher, data)
+        await add_to(hasher, data)
         _check(path, sha256, hasher.hexdigest())
     return data
 
@@ -107,13 +107,6 @@ async def load_parts(ports: EnginePorts, path: str, of: Attributes) -> bytes:
 
 async def _whole_part(ports: EnginePorts, path: str, part: Part) -> bytes:
     return await open_asset(ports, part.ref, path, sha256=part.sha256)
-
-
-async def _update(hasher: hashlib._Hash, data: bytes) -> None:
-    if len(data) < _ON_LOOP:
-        hasher.update(data)
-    else:
-        await asyncio.to_thread(hasher.update, data)
 
 
 def _check(path: str, expected: str, digest: str) -> None:
@@ -151,7 +144,7 @@ async def _piece(
         async for chunk in chunks:
             got += len(chunk)
             if whole:
-                await _update(hasher, chunk)
+                await add_to(hasher, chunk)
             yield chunk
     if got != last - first:
         raise corrupt(path, "its asset is of another size")
@@ -193,7 +186,7 @@ async def running_of(ports: EnginePorts, path: str, of: Attributes) -> Running:
     if known < len(parts):
         async with aclosing(stream_parts(ports, path, of, offset=offset)) as chunks:
             async for chunk in chunks:
-                if len(chunk) < _ON_LOOP:
+                if len(chunk) <= ON_LOOP_BYTES:
                     running.add(chunk)
                 else:
                     await asyncio.to_thread(running.add, chunk)

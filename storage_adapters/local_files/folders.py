@@ -155,24 +155,26 @@ class FolderTree:
                 with suppress(FileNotFoundError):
                     # Not the modification time: that is set to the injected clock before the file is named.
                     age = time.time() - entry.stat(follow_symlinks=False).st_ctime
-                    if (age > older_than_s or dead) and _is_left(
-                        entry.name, folder, age, older_than_s
-                    ):
-                        os.unlink(entry.name, dir_fd=folder)
-                        removed += 1
+                    if age > older_than_s or dead:
+                        removed += _remove_left(entry.name, folder, old=age > older_than_s)
         return removed
 
 
-def _is_left(name: str, folder: int, age: float, older_than_s: float) -> bool:
-    """Tell whether nobody holds the lock of a half-written file; without locks, whether it is old enough."""
+def _remove_left(name: str, folder: int, *, old: bool) -> bool:
+    """Remove a half-written file whose lock nobody holds; without locks, an old one. Returns whether it is gone.
+
+    The lock is held until then: whoever has made the file just now, and waits for it, sees that the file is gone.
+    """
     file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return age > older_than_s
-    else:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            if not old:
+                return False
+        os.unlink(name, dir_fd=folder)
         return True
     finally:
         os.close(file)

@@ -17,7 +17,7 @@ __all__ = ["obstore_backend"]
 _CONFIGURED = {
     "s3": {"endpoint_url": "endpoint", "region": "region"},
     "az": {"endpoint_url": "endpoint", "account": "account_name"},
-    "gs": {},
+    "gs": {"endpoint_url": "base_url"},
 }
 _CONNECT_S = 5.0
 _REQUEST_S = 60.0
@@ -27,8 +27,8 @@ _RETRIES = 4
 async def obstore_backend(url: str) -> AssetStore:
     """Open the assets of such a URL; asks the server nothing yet. Credentials come from the environment, as obstore finds them.
 
-    Options: `endpoint_url` (S3, Azure), `region` (S3), `account` (Azure), and for all three `timeout_s` (longest request) and
-    `max_retries`. ``obstore+file:///folder`` takes none.
+    Options: `endpoint_url`, `region` (S3), `account` (Azure), `timeout_s` (longest request) and `max_retries`;
+    ``obstore+file:///folder`` takes none.
 
     Raises:
         InvalidInputError: It is no such URL, or holds credentials.

@@ -22,6 +22,8 @@ AlreadyThere = theirs.AlreadyExistsError
 
 _DENIED = (theirs.PermissionDeniedError, theirs.UnauthenticatedError, PermissionError)
 
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+
 
 def damaged() -> StorageError:
     """Return the error of bytes that are not those that were stored."""
@@ -37,7 +39,7 @@ def reporting(ref: str | None = None) -> Iterator[None]:
     try:
         yield
     except (theirs.NotFoundError, FileNotFoundError) as error:
-        if ref is not None and "NoSuchBucket" not in str(error):
+        if ref is not None and not any(code in str(error) for code in _NO_BUCKET):
             raise AssetNotFound(ref) from error
         raise StorageError(
             "The bucket or folder of the assets does not exist; create it, or correct the assets URL.",

@@ -8,9 +8,11 @@ from contextlib import aclosing
 from datetime import timedelta
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, UnsupportedError
 from crux_workspace.model.clocks import Clock, wall_clock_ms
+from crux_workspace.model.digests import add_to
 from crux_workspace.storage.assets import (
     AssetInfo,
     AssetPage,
@@ -99,7 +101,9 @@ class ObstoreAssetStore:
             found = await self._module.get_async(self._store, self._path(ref))
             data = bytes(await found.bytes_async())
             told = found.attributes.get("sha256")
-        if told not in (None, hashlib.sha256(data).hexdigest()):
+        digest = hashlib.sha256()
+        await add_to(digest, data)
+        if told not in (None, digest.hexdigest()):
             raise damaged()
         return data
 
@@ -156,7 +160,11 @@ class ObstoreAssetStore:
     async def presign(
         self, ref: str, *, expires_s: int = 3_600, filename: str | None = None
     ) -> str:
-        """See `Presigns.presign`; only clouds sign, and only without a filename (``CAPABILITY_MISSING``)."""
+        """See `Presigns.presign`; only clouds sign, and only without a filename (``CAPABILITY_MISSING``).
+
+        For Google and Azure obstore signs plain names only: a name with ``%``, for Azure one with any character that a URL escapes,
+        is refused.
+        """
         self._check()
         if filename is not None or not hasattr(self._store, "client_options"):
             raise UnsupportedError(
@@ -166,6 +174,11 @@ class ObstoreAssetStore:
         with reporting():
             url: str = await self._module.sign_async(
                 self._store, "GET", self._path(ref), timedelta(seconds=expires_s)
+            )
+        if not self._is_sound(url, ref):
+            raise UnsupportedError(
+                "This object store signs no URL for a name with such characters; "
+                "use a prefix, an id and a namespace of plain letters, or s3://."
             )
         return url
 
@@ -178,6 +191,13 @@ class ObstoreAssetStore:
             raise StateError(
                 "The asset store is closed; open it again.", code=ErrorCode.WORKSPACE_CLOSED
             )
+
+    def _is_sound(self, url: str, ref: str) -> bool:
+        """Whether a signed URL leads to the asset: obstore escapes no percent signs for Google, and signs escaped names for Azure."""
+        path = urlsplit(url).path
+        if type(self._store).__name__ == "AzureStore" and "%" in path:
+            return False
+        return unquote(path).endswith("/" + self._path(ref))
 
     def _path(self, ref: str) -> str:
         return self._prefix + ref
@@ -218,6 +238,8 @@ class ObstoreAssetStore:
             async for page in pages:
                 for found in page:
                     path: str = found["path"]
+                    if behind is not None and path <= behind:
+                        continue  # not every server knows where to start
                     if not path.startswith(start):
                         if self._in_order and path > start:
                             return
@@ -255,9 +277,9 @@ class _Measured:
             while len(rest) > _PART_BYTES:
                 part = bytes(memoryview(rest)[:_PART_BYTES])
                 del rest[:_PART_BYTES]
-                self._digest.update(part)
+                await add_to(self._digest, part)
                 yield part
-        self._digest.update(rest)
+        await add_to(self._digest, rest)
         self.ended = True
         yield bytes(rest)
 

@@ -124,6 +124,8 @@ class RedisAssetStore:
                 if piece is None:
                     raise AssetNotFound(ref)  # deleted while it was read
                 begins = number * _PIECE_BYTES
+                if len(piece) != min(_PIECE_BYTES, about.size - begins):
+                    raise _damaged()
                 part = piece[max(0, start - begins) : end - begins]
                 start += len(part)
                 yield part
@@ -148,7 +150,7 @@ class RedisAssetStore:
         found = list(islice(merge(*(zip(*answer, strict=True) for answer in answers)), limit + 1))
         infos = []
         for ref, description in found[:limit]:
-            about = _decode(description)
+            about = _about_of(description)
             infos.append(AssetInfo(ref.decode(), about.size, about.created_at))
         return AssetPage(infos, infos[-1].ref if len(found) > limit else None)
 
@@ -162,7 +164,21 @@ class RedisAssetStore:
         description = await self._link.ask(bucket, (b"HGET", about, ref))
         if description is None:
             raise AssetNotFound(ref)
+        return _about_of(description)
+
+
+def _about_of(description: bytes) -> _About:
+    try:
         return _decode(description)
+    except msgspec.MsgspecError:
+        raise _damaged() from None
+
+
+def _damaged() -> StorageError:
+    return StorageError(
+        "an asset on the Redis server is not what was stored; restore the Redis data from a backup",
+        code=ErrorCode.RECORD_CORRUPT,
+    )
 
 
 class _Upload:
@@ -180,19 +196,25 @@ class _Upload:
         self.digest = hashlib.sha256()
 
     async def add(self, data: bytes) -> None:
-        """Take more bytes; send them when they fill pieces."""
+        """Take more bytes and send them when they fill pieces; between two pieces the loop has its turn."""
         self.size += len(data)
         if self._options.max_bytes is not None and self.size > self._options.max_bytes:
             raise AssetTooLarge(self._options.max_bytes)
-        self.digest.update(data)
-        self._rest += data
-        while len(self._rest) > _PIECE_BYTES:
-            piece = bytes(self._rest[:_PIECE_BYTES])
-            del self._rest[:_PIECE_BYTES]
-            await self._link.ask(self._bucket, (b"HSET", self._key, self._pieces, piece))
-            if self._pieces % 64 == 0:
-                await self._link.ask(self._bucket, (b"EXPIRE", self._key, _UPLOAD_EXPIRES_S))
-            self._pieces += 1
+        view = memoryview(data)
+        for start in range(0, len(data), _PIECE_BYTES):
+            part = view[start : start + _PIECE_BYTES]
+            self.digest.update(part)
+            self._rest += part
+            if len(self._rest) > _PIECE_BYTES:
+                await self._send()
+
+    async def _send(self) -> None:
+        piece = bytes(self._rest[:_PIECE_BYTES])
+        del self._rest[:_PIECE_BYTES]
+        await self._link.ask(self._bucket, (b"HSET", self._key, self._pieces, piece))
+        if self._pieces % 64 == 0:
+            await self._link.ask(self._bucket, (b"EXPIRE", self._key, _UPLOAD_EXPIRES_S))
+        self._pieces += 1
 
     async def seal(self, about: _About) -> None:
         """Send the last piece and make the asset."""

@@ -16,6 +16,7 @@ __all__ = [
     "code_of",
     "connecting_failed",
     "evicting",
+    "is_loading",
     "lost",
     "refused",
 ]
@@ -56,7 +57,7 @@ _MESSAGES: dict[str, tuple[ErrorCode, str]] = {
     ),
     "LOADING": (
         ErrorCode.STORE_UNAVAILABLE,
-        "the Redis server is still loading its data; try again",
+        "the Redis server is still loading its data; try again later, or give it longer by timeout_ms",
     ),
     "BUSY": (
         ErrorCode.STORE_TIMEOUT,
@@ -94,6 +95,11 @@ def code_of(refusal: Exception) -> str:
         return "NOPERM"
     word = str(refusal).partition(" ")[0]
     return word if word.isupper() else "ERR"
+
+
+def is_loading(error: StorageError) -> bool:
+    """Whether an error says that the server still reads its file."""
+    return isinstance(error.__cause__, Exception) and code_of(error.__cause__) == "LOADING"
 
 
 def refused(refusal: Exception) -> WorkspaceError:

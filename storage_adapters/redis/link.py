@@ -14,7 +14,7 @@ from crux_workspace.errors import StorageError, WorkspaceError
 from crux_workspace.storage.failures import closed_error
 from crux_workspace.storage.layout import META_KEY
 from crux_workspace.storage.records import OutcomeUnknown, PreconditionFailed
-from storage_adapters.redis.failures import TRANSIENT, code_of, lost, refused
+from storage_adapters.redis.failures import TRANSIENT, code_of, is_loading, lost, refused
 from storage_adapters.redis.node import Node
 from storage_adapters.redis.scripts import ALL
 from storage_adapters.redis.slots import SlotMap
@@ -77,12 +77,14 @@ class Link:
     async def open(cls, target: Target) -> Link:
         """Connect; a server that runs as part of a Cluster leads to its other nodes.
 
+        A server that still loads its data is waited for, as long as a call may stay unanswered.
+
         Raises:
             WorkspaceError: It cannot be reached or used.
         """
         link = cls(target)
         try:
-            await link._seed.connect()
+            await link._connect_loaded()
             if link._seed.facts.get("cluster_enabled") == "1":
                 link._slots = SlotMap()
                 await link._look_up()
@@ -90,6 +92,18 @@ class Link:
             await link.aclose()
             raise
         return link
+
+    async def _connect_loaded(self) -> None:
+        patience = _Patience(self._target.timeout_s)
+        while True:
+            try:
+                await self._seed.connect()
+            except StorageError as error:
+                if not is_loading(error):
+                    raise
+                await patience.wait(error)
+            else:
+                return
 
     @property
     def durable(self) -> bool:
@@ -150,9 +164,12 @@ class Link:
         return replies
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections; whoever is cancelled meanwhile has closed them too, and only does not wait until they are gone."""
         self.closed = True
-        for node in list(self._nodes.values()):
+        nodes = list(self._nodes.values())
+        for node in nodes:
+            node.end()
+        for node in nodes:
             await node.aclose()
 
     def _node(self, host: str, port: int) -> Node:

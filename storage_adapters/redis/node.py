@@ -121,14 +121,20 @@ class Node:
         if policy != "noeviction":
             raise evicting(policy)
 
-    async def aclose(self) -> None:
-        """Close the connection."""
+    def end(self) -> None:
+        """Close the connection, and the one that is being made; `aclose` waits until they are gone."""
         if self._opening is not None:
             self._opening.cancel()
+        if self._wire is not None:
+            self._wire.abandon()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        self.end()
+        if self._opening is not None:
             await asyncio.wait({self._opening})
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            await wire.aclose()
+        if self._wire is not None:
+            await self._wire.aclose()
 
     def drop(self) -> None:
         """Forget the connection: the next call makes another one."""

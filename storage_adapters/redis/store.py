@@ -82,6 +82,7 @@ class RedisRecordStore:
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
         self._closing = False
+        self._ending: asyncio.Task[None] | None = None
         self._committing = 0
         self._idle = asyncio.Event()
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -245,12 +246,20 @@ class RedisRecordStore:
         return self._hints.listen(partition, heard)
 
     async def aclose(self) -> None:
-        """See `RecordStore.aclose`. In a forked child it does nothing: what is open belongs to the parent."""
-        if os.getpid() != self._pid or self._closing:
+        """See `RecordStore.aclose`. In a forked child it does nothing: what is open belongs to the parent.
+
+        Whoever is cancelled meanwhile only does not wait for the end.
+        """
+        if os.getpid() != self._pid or (self._ending is not None and self._ending.done()):
             return
         if asyncio.get_running_loop() is not self._loop:
             raise wrong_loop_error()
-        self._closing = True
+        if self._ending is None:
+            self._closing = True
+            self._ending = self._loop.create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
         await self._hints.aclose()
         if self._committing:
             await self._idle.wait()

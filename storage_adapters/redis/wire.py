@@ -140,9 +140,9 @@ class Wire(asyncio.Protocol):
         self._transport.abort()
 
     async def aclose(self) -> None:
-        """Close the connection."""
+        """Close the connection, and wait until it is; who is cancelled meanwhile disturbs nobody else who waits."""
         self.abandon()
-        await self.closed
+        await asyncio.wait({self.closed})
 
     def data_received(self, data: bytes) -> None:
         """Hand out the answers that are complete."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from crux_workspace.errors import InvalidInputError, StorageError
 from crux_workspace.storage import AssetNotFound, AssetTooLarge, MemoryAssetStore, PutOptions
 from storage_adapters.local_files import LocalFilesAssetStore
+from storage_adapters.local_files.folders import FolderTree
 
 HEX = "0123456789abcdef" * 2
 
@@ -234,3 +236,30 @@ async def test_a_stream_that_is_cancelled_while_it_opens_keeps_no_descriptor(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert sorted(Path("/proc/self/fd").iterdir()) == before
+
+
+def test_a_sweep_takes_no_upload_that_begins_meanwhile(tmp_path: Path) -> None:
+    """Between a file's making and its lock anybody may think that its process is dead."""
+    tree = FolderTree(tmp_path)
+    over = threading.Event()
+
+    def sweep() -> None:
+        while not over.is_set():
+            tree.remove_stale(3_600)
+
+    sweeping = [threading.Thread(target=sweep) for _ in range(2)]
+    for thread in sweeping:
+        thread.start()
+    try:
+        for number in range(1_000):
+            file, name = tree.create_temporary()
+            try:
+                assert os.fstat(file).st_nlink == 1
+                tree.publish(name, [f"{number:04}"])
+            finally:
+                os.close(file)
+    finally:
+        over.set()
+        for thread in sweeping:
+            thread.join()
+    assert len(list(tmp_path.glob("0*"))) == 1_000

@@ -1,19 +1,26 @@
-"""Assets by obstore when things go wrong, on a real S3 server behind a proxy that breaks it."""
+"""Assets by obstore when things go wrong, on a real S3 server behind a proxy that breaks it, and on Google's and Azure's ways."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from datetime import timedelta
 
+import httpx
 import pytest
 from obstore.store import S3Store
 
+from crux_workspace import workspace
 from crux_workspace.errors import ErrorCode, StateError, StorageError, UnsupportedError
-from crux_workspace.storage import AssetNotFound, AssetTooLarge, PutOptions
+from crux_workspace.storage import AssetNotFound, AssetTooLarge, MemoryRecordStore, PutOptions
+from crux_workspace.testing import FixedClock
 from crux_workspace.testing.asset_checks.shelf import chunks, payload
 from storage_adapters.object_stores import ObstoreAssetStore, obstore_backend
+from tests.support.azurite import KEY, azurite
+from tests.support.gcs_server import GcsFront, gcs_front
 from tests.support.http_faults import Action, HttpFaults, busy, http_faults, times
 from tests.support.s3_server import Identity, S3Server, s3_server
 
@@ -205,3 +212,125 @@ async def test_other_clouds_are_opened_without_asking_them(
     assert isinstance(store, ObstoreAssetStore)
     assert "a2V5" not in repr(store)
     await store.aclose()
+
+
+# -- Google and Azure
+
+
+@dataclass
+class Cloud:
+    """Where one of them answers, and what names its bucket."""
+
+    url: Callable[[str], str]
+    """The URL of a prefix."""
+    nowhere: str
+    """A URL of a bucket that does not exist."""
+    account: str
+    """The environment's name for the credentials."""
+    wrong: str
+    """Credentials that are not the right ones."""
+
+    async def open(self, prefix: str) -> ObstoreAssetStore:
+        store = await obstore_backend(self.url(prefix) + "&max_retries=0")
+        assert isinstance(store, ObstoreAssetStore)
+        return store
+
+
+@pytest.fixture(params=["google", "azure"])
+async def cloud(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Cloud]:
+    """Each of them in turn."""
+    if request.param == "azure":
+        blobs = await asyncio.to_thread(azurite)
+        monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
+        nowhere = blobs.url("p").replace("container", "nowhere")
+        wrong = base64.b64encode(b"another key").decode()
+        yield Cloud(blobs.url, nowhere, "AZURE_STORAGE_ACCOUNT_KEY", wrong)
+        return
+    server = await asyncio.to_thread(s3_server)
+    async with gcs_front(server) as front:
+        monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", front.service_account_key)
+        where = f"?endpoint_url={front.url}"
+        yield Cloud(
+            lambda prefix: f"gs://{server.bucket}/{prefix}{where}",
+            f"gs://nowhere/p{where}",
+            "GOOGLE_SERVICE_ACCOUNT_KEY",
+            GcsFront(server).service_account_key,
+        )
+
+
+async def test_clouds_say_what_is_wrong(
+    cloud: Cloud, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await cloud.open(prefix)
+    asset = await store.put(b"there", options())
+    with pytest.raises(AssetNotFound):
+        await store.get("w/n/x.1700000000000")
+    nowhere = await obstore_backend(f"{cloud.nowhere}&max_retries=0")
+    for call in (
+        lambda: nowhere.put(b"x", options()),
+        lambda: nowhere.get(asset.ref),
+        lambda: nowhere.list("w/", limit=9),
+    ):
+        with pytest.raises(StorageError) as caught:
+            await call()
+        assert caught.value.code == ErrorCode.STORE_UNAVAILABLE
+    monkeypatch.setenv(cloud.account, cloud.wrong)
+    stranger = await cloud.open(prefix)
+    with pytest.raises(StorageError, match="may not do that") as caught:
+        await stranger.get(asset.ref)
+    assert not caught.value.retryable
+    assert await store.get(asset.ref) == b"there"
+
+
+async def test_a_cloud_creates_only_what_is_not_there(cloud: Cloud, prefix: str) -> None:
+    store = await cloud.open(prefix)
+    store._clock = lambda: 1_700_000_000_000
+    key = PutOptions(key=f"w/n/{'a' * 32}", mime_type="text/plain")
+    asset = await store.put(b"first", key)
+    assert await store.put(b"first", key) == asset, "its answer may have been lost"
+    with pytest.raises(StorageError):
+        await store.put(b"other", key)
+    assert await store.get(asset.ref) == b"first"
+
+
+async def test_clouds_sign_plain_names_and_refuse_others(cloud: Cloud, prefix: str) -> None:
+    store = await cloud.open(prefix)
+    asset = await store.put(b"signed", options())
+    url = await store.presign(asset.ref, expires_s=60)
+    answer = await asyncio.to_thread(httpx.get, url)
+    assert answer.content == b"signed"
+    for changed in (url.replace(prefix, "other"), url[:-2] + ("00" if url[-2:] != "00" else "11")):
+        assert (await asyncio.to_thread(httpx.get, changed)).status_code == 403
+    odd = await store.put(b"x", PutOptions(key=f"w%20/n/{'a' * 32}", mime_type="text/plain"))
+    with pytest.raises(UnsupportedError):
+        await store.presign(odd.ref, expires_s=60)
+
+
+@pytest.mark.parametrize("size", [0, 1, (8 << 20) - 1, 8 << 20, (8 << 20) + 1])
+async def test_clouds_keep_every_size_around_a_part(cloud: Cloud, prefix: str, size: int) -> None:
+    store = await cloud.open(prefix)
+    data = payload(size)
+    for source in (data, chunks(data, 700_001)):
+        asset = await store.put(source, options(size))
+        assert asset.size == size
+        assert await store.get(asset.ref) == data
+        assert b"".join([c async for c in store.stream(asset.ref, 3)]) == data[3:]
+
+
+async def test_a_workspace_on_a_cloud_collects_what_it_let_go(cloud: Cloud, prefix: str) -> None:
+    clock = FixedClock()
+    store = await cloud.open(prefix)
+    records = MemoryRecordStore()
+    async with workspace(
+        id="w ö", namespace="n/1", records=records, assets=store, clock=clock
+    ) as ws:
+        for number in range(3):
+            await ws.write(f"/workspace/{number}.bin", bytes([number]) * 300_000)
+        await ws.delete("/workspace/1.bin", purge=True)
+        clock.advance(3_600_000)
+        await ws.gc(dry_run=False)
+        assert len((await store.list("", limit=9)).assets) == 2
+        for number in (0, 2):
+            assert await ws.read_bytes(f"/workspace/{number}.bin") == bytes([number]) * 300_000

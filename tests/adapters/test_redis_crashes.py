@@ -35,13 +35,18 @@ WRITERS = 4
 
 
 @pytest.mark.parametrize("fsync", ["always", "everysec"])
-async def test_a_killed_server_loses_and_tears_nothing_that_was_acknowledged(fsync: str) -> None:
-    """Several clients commit transactions while it is killed; then it is started on what it left."""
+async def test_a_killed_server_tears_nothing_and_keeps_what_its_setting_promises(
+    fsync: str,
+) -> None:
+    """Several clients commit transactions while it is killed; then it is started on what it left.
+
+    With `everysec` it may lose the last of them, while a sync takes long, but tears none and leaves out none in between.
+    """
     chance = random.Random(fsync)
     with serving(appendonly="yes", appendfsync=fsync) as server:
         acknowledged = [0] * WRITERS
         for _ in range(ROUNDS):
-            async with open_workspace(server.url(timeout_ms=200)) as ws:
+            async with open_workspace(server.url(timeout_ms=400)) as ws:
                 writers = [
                     asyncio.create_task(_write(ws, who, acknowledged)) for who in range(WRITERS)
                 ]
@@ -52,8 +57,8 @@ async def test_a_killed_server_loses_and_tears_nothing_that_was_acknowledged(fsy
                 server.kill()
                 await asyncio.gather(*writers)
             server.start()
-            acknowledged = await _judge(server, acknowledged)
-        assert min(acknowledged) >= ROUNDS
+            acknowledged = await _judge(server, acknowledged, whole=fsync == "always")
+        assert min(acknowledged) >= ROUNDS or fsync == "everysec"
 
 
 async def _write(ws: Workspace, who: int, acknowledged: list[int]) -> None:
@@ -71,21 +76,26 @@ async def _write(ws: Workspace, who: int, acknowledged: list[int]) -> None:
         acknowledged[who] = number
 
 
-async def _judge(server: RedisServer, acknowledged: list[int]) -> list[int]:
-    """Hold what is there to what was acknowledged; returns the numbers that are there."""
+async def _judge(server: RedisServer, acknowledged: list[int], *, whole: bool) -> list[int]:
+    """Hold what is there to what was acknowledged, all of it or but for the end; returns the numbers that are there."""
     found = []
     async with open_workspace(server.url()) as ws:
         for who, least in enumerate(acknowledged):
-            lines = [int(line) for line in (await ws.read_text(f"/workspace/{who}/log")).split()]
-            last = lines[-1]
+            log = f"/workspace/{who}/log"
+            text = await ws.read_text(log) if await ws.exists(log) else ""
+            lines = [int(line) for line in text.split()]
+            last = len(lines)
             assert lines == list(range(1, last + 1)), "each landed once, in order"
-            assert last in (least, least + 1), "what was acknowledged is there"
+            assert last <= least + 1
+            assert last >= least or not whole, "what was acknowledged is there"
+            found.append(last)
+            if not last:
+                continue
             assert await ws.read_text(f"/workspace/{who}/inline.md") == f"{last}"
             large = await ws.read_bytes(f"/workspace/{who}/large.bin")
             assert large == f"{last:08d}".encode() * 20_000, "no transaction is torn"
-            found.append(last)
-        [newest] = await ws.log(limit=1)
-        assert newest.sequence == sum(found), "each transaction was one commit"
+        sequences = [entry.sequence for entry in await ws.log(limit=1)]
+        assert sum(sequences) == sum(found), "each transaction was one commit"
     async with open_storage(server.url()) as storage:
         records = await check_sound(storage.records, partition_name("default", "default"))
         assert storage.assets is not None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from crux_workspace import Workspace, open_workspace
 from crux_workspace.errors import ErrorCode, StorageError, WorkspaceError
@@ -356,6 +357,44 @@ async def test_a_spoiled_head_of_a_namespace_is_told(
             await store.commit(PART, second)
         assert caught.value.code == ErrorCode.RECORD_CORRUPT
         assert raw(redis_server) == before
+
+
+Damage = Callable[[redis.Redis, bytes, bytes], object]
+DAMAGES: dict[str, tuple[ErrorCode, Damage]] = {
+    "another byte": (
+        ErrorCode.RECORD_CORRUPT,
+        lambda client, asset, _: client.hset(asset, "1", b"y" * 262_144),
+    ),
+    "a short piece": (
+        ErrorCode.RECORD_CORRUPT,
+        lambda client, asset, _: client.hset(asset, "0", b"x"),
+    ),
+    "no bytes": (ErrorCode.RECORD_CORRUPT, lambda client, asset, _: client.hset(asset, "1", b"")),
+    "a lost piece": (ErrorCode.ASSET_MISSING, lambda client, asset, _: client.hdel(asset, "1")),
+    "all lost": (ErrorCode.ASSET_MISSING, lambda client, asset, _: client.unlink(asset)),
+    "its description": (
+        ErrorCode.RECORD_CORRUPT,
+        lambda client, _, about: client.hset(about, client.hkeys(about)[0], b"{"),
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_an_asset_that_is_not_what_was_stored_is_told(
+    redis_server: RedisServer, damage: str
+) -> None:
+    code, spoil = DAMAGES[damage]
+    async with open_workspace(redis_server.url()) as ws:
+        await ws.write("/workspace/b.bin", b"x" * 700_000)
+        with redis_server.client() as client:
+            [asset] = client.keys("*:asset:*")
+            [about] = client.keys("*:assets:about")
+            spoil(client, asset, about)
+        with pytest.raises(StorageError) as caught:
+            async with asyncio.timeout(10):
+                await ws.read_bytes("/workspace/b.bin")
+        assert caught.value.code == code
+        assert await ws.exists("/workspace/b.bin")
 
 
 async def test_no_key_of_a_namespace_expires(redis_server: RedisServer) -> None:

@@ -11,8 +11,9 @@ import pytest
 from crux_workspace import ContentOptions, open_workspace
 from crux_workspace.errors import ErrorCode, LimitExceededError
 from crux_workspace.model.changes import Change
-from crux_workspace.storage import Batch, BatchTooLarge, PreconditionFailed, Put
-from storage_adapters.redis import RedisRecordStore
+from crux_workspace.storage import Batch, BatchTooLarge, PreconditionFailed, Put, PutOptions
+from storage_adapters.redis import RedisAssetStore, RedisRecordStore
+from tests.support.lateness import measured
 from tests.support.redis_servers import RedisServer
 
 pytestmark = pytest.mark.redis
@@ -71,6 +72,83 @@ async def test_values_and_bodies_of_any_size_come_back(
             (value, None),
             (b"{}", body),
         ]
+
+
+@pytest.mark.parametrize(
+    ("puts", "refused", "what"),
+    [
+        ([(16 * MIB, None)], [(16 * MIB + 1, None)], "value"),
+        ([(2, 32 * MIB)], [(2, 32 * MIB + 1)], "body"),
+        (
+            [(2, 32 * MIB - 100), (2, 32 * MIB - 100), (196, None)],
+            [(2, 32 * MIB - 100), (2, 32 * MIB - 100), (197, None)],
+            "bytes",
+        ),
+    ],
+    ids=["a value", "a body", "a commit"],
+)
+async def test_what_is_just_at_a_limit_is_kept_and_one_byte_more_is_refused(
+    redis_server: RedisServer,
+    puts: list[tuple[int, int | None]],
+    refused: list[tuple[int, int | None]],
+    what: str,
+) -> None:
+    def batch(number: int, sizes: list[tuple[int, int | None]]) -> Batch:
+        made = [
+            Put(
+                f"k{place}",
+                b'"' + b"v" * (value - 2) + b'"',
+                None if body is None else os.urandom(body),
+            )
+            for place, (value, body) in enumerate(sizes)
+        ]
+        incarnation = None if number == 1 else f"{1:024x}"
+        return Batch(
+            commit_id=f"{number:024x}", verb="write", now=1, incarnation=incarnation, puts=made
+        )
+
+    async with await RedisRecordStore.open(redis_server.url(timeout_ms=30_000)) as store:
+        kept = batch(1, puts)
+        await store.commit(PART, kept)
+        with pytest.raises(BatchTooLarge) as caught:
+            await store.commit(PART, batch(2, refused))
+        assert caught.value.what == what
+        found = await store.get_many(PART, [put.key for put in kept.puts])
+        assert [(r.value, r.body) for r in found if r] == [(p.value, p.body) for p in kept.puts]
+
+
+async def test_as_many_paths_as_a_commit_may_change(redis_server: RedisServer) -> None:
+    most = 50_000
+
+    def batch(number: int, count: int) -> Batch:
+        return Batch(
+            commit_id=f"{number:024x}",
+            verb="write",
+            now=1,
+            incarnation=None if number == 1 else f"{1:024x}",
+            puts=[Put(f"k{n:05}", b"{}") for n in range(count)],
+            changes=[Change("create", f"/{n:05}", file_id="f") for n in range(count)],
+        )
+
+    async with await RedisRecordStore.open(redis_server.url(timeout_ms=30_000)) as store:
+        assert (await store.commit(PART, batch(1, most))).sequence == 1
+        with pytest.raises(BatchTooLarge):
+            await store.commit(PART, batch(2, most + 1))
+        assert await store.sequences([PART]) == [1]
+        page = await store.scan(PART, "k", limit=most + 1)
+        assert len(page.records) == most
+
+
+async def test_a_large_asset_given_whole_leaves_the_loop_its_turns(
+    redis_server: RedisServer,
+) -> None:
+    data = os.urandom(32 * MIB)
+    async with await RedisAssetStore.open(redis_server.url()) as store:
+        async with measured() as lateness:
+            asset = await store.put(data, PutOptions(key="w/n/" + "a" * 32, mime_type="x/y"))
+        assert lateness.ticks > 10
+        assert lateness.busiest_ms < 10
+        assert await store.get(asset.ref) == data
 
 
 async def test_pages_that_hold_much_end_early_and_lose_nothing(redis_server: RedisServer) -> None:

@@ -34,7 +34,7 @@ WITH_ASSETS = [case for case in CASES if case.assets]
 async def test_a_failing_asset_store_leaves_all_or_nothing(stage: Stage, case: Case) -> None:
     expected = await reference(stage, case)
     assert expected.asset_calls
-    for fault in chosen(FAULTS, f"{stage.kind} {case}", 0.4):
+    for fault in chosen(FAULTS, f"{stage.kind} {case}", stage.share):
         await _play_all(stage, case, expected, FAULTS[fault])
 
 

@@ -85,7 +85,7 @@ async def _cancel_at_each_step(
         call = case.call(ws, trial.namespace)
         finished, outcome = await cancelled_after(step, call, twice=twice)
         await judge(trial, case, expected, ws, outcome, settle=case.steps or step % 4 == 0)
-        step += 1 if EVERYTHING or step < 12 else 3
+        step += 1 if EVERYTHING or step < 12 else max(3, step // 6)
         assert step < _PATIENCE
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from tests.support.ports import free_port
 
@@ -55,8 +57,8 @@ class RedisServer:
         """Its Unix socket."""
         return self.folder / "s"
 
-    def start(self) -> None:
-        """Start, and wait until data is loaded and commands are taken."""
+    def start(self, *, loaded: bool = True) -> None:
+        """Start, and wait until data is loaded and commands are taken; or only until it takes connections."""
         place = {"port": self.port, "dir": self.folder, "unixsocket": self.socket}
         given = [part for one in {**place, **self.settings}.items() for part in _written(*one)]
         with (self.folder / "log").open("ab") as log:
@@ -67,7 +69,7 @@ class RedisServer:
                 preexec_fn=_die_with_parent,  # noqa: PLW1509 - it calls one function of the C library
             )
         deadline = time.monotonic() + _READY_S
-        while not self._answers():
+        while not self._answers(loaded=loaded):
             assert self._process.poll() is None, self.log()
             assert time.monotonic() < deadline, self.log()
             time.sleep(0.01)
@@ -105,15 +107,18 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}/{database}{'?' * bool(query)}{query}"
 
     def client(self, database: int = 0, **options: object) -> redis.Redis:
-        """Connect without the library."""
+        """Connect without the library; nothing is tried twice."""
         chosen = {"host": "127.0.0.1", "port": self.port, "db": database, "password": self.password}
+        chosen["retry"] = Retry(NoBackoff(), 0)
         return redis.Redis(**{**chosen, **options})  # type: ignore[arg-type]
 
-    def _answers(self) -> bool:
+    def _answers(self, *, loaded: bool) -> bool:
         try:
             with self.client() as client:
                 return bool(client.ping())
-        except redis.exceptions.ConnectionError:  # loading, too
+        except redis.exceptions.BusyLoadingError:
+            return not loaded
+        except redis.exceptions.ConnectionError:
             return False
 
 

@@ -28,13 +28,14 @@ from storage_adapters.journaled import journaled
 from storage_adapters.redis import RedisRecordStore
 from storage_adapters.sql import SqliteRecordStore
 from storage_adapters.sql.postgres import PostgresRecordStore
+from tests.conftest import ALL_STORES, JOURNALED, POSTGRES, REDIS
 from tests.support.dumps import dump
 from tests.support.postgres import PostgresServer, empty
 from tests.support.redis_servers import emptied_server
 from tests.support.soundness import Records, check_sound
 from tests.support.verb_cases import Case, make, seed
 
-__all__ = ["ALL_STORES", "EVERYTHING", "KINDS", "Stage", "Trial", "chosen", "open_stage"]
+__all__ = ["EVERYTHING", "KINDS", "Stage", "Trial", "chosen", "open_stage"]
 
 EVERYTHING = os.environ.get("CRUX_FAULTS") == "all"
 """Sweep over everything; by default the larger sweeps take a sample."""
@@ -51,16 +52,7 @@ def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
     return random.Random(by).sample(every, most)
 
 
-ALL_STORES = os.environ.get("CRUX_STORES") == "all"
-"""Play on Redis, on journaled stores, and on assets in S3 too: `CRUX_STORES=all`; ``make test`` does, but for the sweeps of faults."""
-
-KINDS = (
-    "memory",
-    "commit only",
-    "sqlite",
-    "postgres",
-    *(("redis", "journaled") if ALL_STORES else ()),
-)
+KINDS = ["memory", "commit only", "sqlite", POSTGRES, *([REDIS, JOURNALED] if ALL_STORES else [])]
 
 
 @dataclass
@@ -140,7 +132,8 @@ class Stage:
     @property
     def share(self) -> float:
         """Which share of a larger sweep is played where not everything is."""
-        return {"sqlite": 0.2, "postgres": 0.1}.get(self.kind, 0.4)
+        shares = {"sqlite": 0.2, "postgres": 0.1, "redis": 0.2, "journaled": 0.2}
+        return shares.get(self.kind, 0.4)
 
     @property
     def records(self) -> RecordStore:
