@@ -20,6 +20,7 @@ from crux_workspace.engine.reads import TreeReads
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
 from crux_workspace.model.files import GcReport, NamespacePage, Usage
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import check_flags
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.settings import Mount
 from crux_workspace.operations import housekeeping, reading
@@ -335,6 +336,7 @@ class Workspace(VersionMethods, WatchMethods, PromptMethods):
         """
 
         async def call(space: Space) -> GcReport:
+            check_flags(dry_run=dry_run)
             return await housekeeping.gc(space, dry_run=dry_run)
 
         return await self._runner.run("gc", None, namespace, call)

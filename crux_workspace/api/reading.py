@@ -14,6 +14,7 @@ from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, Status, WorkspaceFile
 from crux_workspace.model.globs import has_glob
+from crux_workspace.model.options import check_flags
 from crux_workspace.model.paths import normalise, normalise_directory_hint, normalise_file
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
@@ -78,6 +79,7 @@ class ReadMethods:
         """
 
         async def call(space: Space) -> ListResult:
+            check_flags(recursive=recursive, partial=partial, glob=glob is None or glob)
             where, directory = _scope(path)
             return await listing.list_page(
                 space,

@@ -16,7 +16,7 @@ from crux_workspace.http.sending import PathLike, any_path, file_path, scope_pat
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.options import whole_number
+from crux_workspace.model.options import check_flags, needed_number, refused_option, whole_number
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
 
@@ -60,6 +60,7 @@ class HttpReads:
         Without a limit it asks for page after page, of 10,000 entries each.
         """
         whole_number("limit", limit, least=1)
+        check_flags(recursive=recursive, partial=partial, glob=glob is None or glob)
         entries: list[WorkspaceEntry] = []
         expired = 0
         failed: dict[str, str] = {}
@@ -125,7 +126,10 @@ class HttpReads:
     ) -> Content:
         """Read a file, or a window of its text, as `Workspace.read` does; the window is made by the service."""
         self._caller.core.enter()
+        needed_number("offset", offset, least=0)
         whole_number("max_inline_bytes", max_inline_bytes)
+        whole_number("start_line", start_line, least=1)
+        whole_number("end_line", end_line, least=1)
         arguments = {
             "path": file_path(path),
             "version": self._version(version),
@@ -201,7 +205,7 @@ class HttpReads:
         """
         self._caller.core.enter()
         for name, value, least in (("offset", offset, 0), ("chunk_bytes", chunk_bytes, 1)):
-            whole_number(name, value, least=least)
+            needed_number(name, value, least=least)
         whole_number("length", length)
         arguments = {
             "path": file_path(path),
@@ -252,6 +256,11 @@ class HttpReads:
     ) -> GrepResult:
         """Search text and JSON line by line, as `Workspace.grep` does; the service searches, 10,000 results at most."""
         self._caller.core.enter()
+        if not isinstance(query, str):
+            raise refused_option("query", "a string", query)
+        check_flags(ignore_case=ignore_case, regex=regex, partial=partial)
+        needed_number("max_results", max_results)
+        needed_number("context_lines", context_lines, least=0)
         arguments = {
             "query": query,
             "path": None if path is None else scope_path(path),

@@ -12,7 +12,7 @@ from crux_workspace.http.sending import IfVersion, PathLike, any_path, expected_
 from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.diffs import FileDiff
 from crux_workspace.model.files import GcReport, NamespacePage, Usage, WorkspaceFile
-from crux_workspace.model.options import whole_number
+from crux_workspace.model.options import needed_number, whole_number
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 
@@ -43,9 +43,7 @@ class HttpVersions(HttpWrites):
         """Return a file's versions, newest first, as `Workspace.history` does."""
         self._caller.core.enter()
         whole_number("limit", limit)
-        whole_number("before", before)
-        if before == 0:
-            return []
+        whole_number("before", before, least=1)
         where = file_path(path)
         found: builtins.list[VersionEntry] = []
         while True:
@@ -68,6 +66,9 @@ class HttpVersions(HttpWrites):
     ) -> FileDiff:
         """Compare two versions of a text or JSON file, as `Workspace.diff` does."""
         self._caller.core.enter()
+        whole_number("from_version", from_version, least=1)
+        whole_number("to_version", to_version, least=1)
+        needed_number("context_lines", context_lines, least=0)
         arguments = {
             "path": file_path(path),
             "from_version": from_version,
@@ -131,7 +132,7 @@ class HttpVersions(HttpWrites):
     ) -> builtins.list[CommitEntry]:
         """Return the commits of a namespace, newest first, as `Workspace.log` does."""
         self._caller.core.enter()
-        whole_number("limit", limit)
+        needed_number("limit", limit, least=0)
         where = None if path is None else any_path(path)
         found: builtins.list[CommitEntry] = []
         while True:
@@ -169,7 +170,7 @@ class HttpVersions(HttpWrites):
         self._caller.core.enter()
         is_blank = str(prefix).strip() == ""
         check_namespace(f"{prefix}-" if is_blank else prefix)  # a start may hold what a name may
-        whole_number("limit", limit, least=1)
+        needed_number("limit", limit)
         names: builtins.list[str] = []
         while True:
             most = min(limit - len(names), _MOST_NAMES)

@@ -102,15 +102,18 @@ def _check(edit: Edit, number: int) -> None:
     find: object = edit.find
     replace: object = edit.replace
     occurrence: object = edit.occurrence
+    replace_all: object = edit.replace_all
     if not isinstance(find, str) or not isinstance(replace, str):
         problem = "find and replace have to be str"
     elif not find:
         problem = "find is empty"
+    elif not isinstance(replace_all, bool):
+        problem = "replace_all is neither True nor False"
     elif occurrence is None:
         return
     elif isinstance(occurrence, bool) or not isinstance(occurrence, int) or occurrence < 1:
         problem = "occurrence is not a whole number of 1 or more"
-    elif edit.replace_all:
+    elif replace_all:
         problem = "occurrence and replace_all exclude each other"
     else:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["needed_number", "refused_option", "whole_number"]
+__all__ = ["check_flags", "needed_number", "refused_option", "whole_number"]
 
 
 def refused_option(name: str, wanted: str, value: object) -> InvalidInputError:
@@ -24,6 +24,15 @@ def whole_number(name: str, value: object, *, least: int = 0) -> None:
     )
 
 
+def check_flags(**flags: object) -> None:
+    """Refuse options that are neither True nor False: what is merely truthy, ``"no"`` say, would do what nobody asked for."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise refused_option(name, "True or False", value)
+
+
 def needed_number(name: str, value: object, *, least: int = 1) -> None:
     """Refuse an option that is no whole number of at least `least`; None does not pass."""
-    whole_number(name, least - 1 if value is None else value, least=least)
+    if value is None:
+        raise refused_option(name, f"a whole number of at least {least}", value)
+    whole_number(name, value, least=least)
