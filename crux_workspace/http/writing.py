@@ -26,7 +26,7 @@ from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit, check_edits, edits_of
 from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.options import needed_number
+from crux_workspace.model.options import check_callable, needed_number
 from crux_workspace.model.streams import utf8
 
 __all__ = ["HttpWrites"]
@@ -171,6 +171,7 @@ class HttpWrites(HttpReads):
         self._caller.core.enter()
         where = file_path(path)
         needed_number("max_attempts", max_attempts)
+        check_callable("fn", fn)
         expected = expected_field(if_version, idempotency_key)
         if idempotency_key is not None and (
             known := await self._updated(where, {}, None, namespace, idempotency_key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["check_flags", "needed_number", "refused_option", "whole_number"]
+__all__ = ["check_callable", "check_flags", "needed_number", "refused_option", "whole_number"]
 
 
 def refused_option(name: str, wanted: str, value: object) -> InvalidInputError:
@@ -29,6 +29,12 @@ def check_flags(**flags: object) -> None:
     for name, value in flags.items():
         if not isinstance(value, bool):
             raise refused_option(name, "True or False", value)
+
+
+def check_callable(name: str, value: object) -> None:
+    """Refuse an option that cannot be called."""
+    if not callable(value):
+        raise refused_option(name, "callable", value)
 
 
 def needed_number(name: str, value: object, *, least: int = 1) -> None:

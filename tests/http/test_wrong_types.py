@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
-from crux_workspace import Edit, local_runtime, workspace
+from crux_workspace import Edit, local_runtime, open_workspace_sync, workspace
 from crux_workspace.errors import ErrorCode, InvalidInputError
 from tests.support.http_workspaces import Switchboard, switchboard
 
 FILE, OTHER, BELOW = "/workspace/a.md", "/workspace/b.md", "/workspace/d/c.md"
 
 Call = Callable[[Any, Any], Awaitable[Any]]
+
+
+async def _begun(ws: Any, callback: Any) -> Any:
+    return await ws.transaction(callback)
+
 
 FLAGS: list[tuple[str, Call]] = [
     ("delete recursive", lambda ws, no: ws.delete("/workspace/d", recursive=no)),
@@ -49,6 +54,8 @@ OTHERS: list[tuple[str, Call]] = [
     ("read end_line", lambda ws, _: ws.read(FILE, end_line="1")),
     ("diff from_version", lambda ws, _: ws.diff(FILE, from_version="1")),
     ("history before", lambda ws, _: ws.history(FILE, before=0)),
+    ("update", lambda ws, _: ws.update(FILE, "no function")),
+    ("transaction", lambda ws, _: _begun(ws, "no function")),
     ("grep query", lambda ws, _: ws.grep(1)),
 ]
 
@@ -87,3 +94,8 @@ async def test_a_watch_of_a_bound_view_refuses_another_namespace_at_once(
         for ws in (near, board.client(near)):
             with pytest.raises(InvalidInputError):
                 ws.for_namespace("m").watch(namespace="k")
+
+
+def test_the_blocking_form_refuses_what_is_no_function() -> None:
+    with open_workspace_sync("memory://") as ws, pytest.raises(InvalidInputError):
+        ws.transaction("no function")  # type: ignore[call-overload]
