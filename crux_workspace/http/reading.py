@@ -12,6 +12,7 @@ from crux_workspace.http import decoding
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.files import read_whole, streamed
 from crux_workspace.http.problems import corrupt, parsed
+from crux_workspace.http.routes import LARGEST
 from crux_workspace.http.sending import PathLike, any_path, file_path, scope_path
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.contents import Content
@@ -134,7 +135,7 @@ class HttpReads:
             "path": file_path(path),
             "version": self._version(version),
             "offset": offset,
-            "max_inline_bytes": _ALL if max_inline_bytes is None else max_inline_bytes,
+            "max_inline_bytes": LARGEST if max_inline_bytes is None else max_inline_bytes,
             "start_line": start_line,
             "end_line": end_line,
             **await self._tree(namespace),
@@ -303,6 +304,3 @@ class HttpReads:
             if len(page) < most or len(found) == limit:
                 return found
             arguments["after"] = page[-1].path
-
-
-_ALL = (1 << 63) - 1

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.http.routes import sendable
 from crux_workspace.model.edits import Edit
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.globs import has_glob
@@ -81,7 +82,7 @@ def version_field(if_version: IfVersion) -> int | str | None:
     if isinstance(given, WorkspaceFile):
         return f"{given.id or _NO_ID}.{given.version}"
     if given is None or (isinstance(given, int) and not isinstance(given, bool) and given >= 0):
-        return given
+        return None if given is None else sendable(given)
     raise InvalidInputError(
         "if_version must be a version number, 0 for 'must not exist', or a WorkspaceFile.",
         details={"option": "if_version"},

@@ -8,6 +8,7 @@ from crux_workspace.errors import InvalidInputError
 from crux_workspace.http import decoding
 from crux_workspace.http.connection import Answer, Request, whole
 from crux_workspace.http.reading import MOST_ENTRIES
+from crux_workspace.http.routes import sendable
 from crux_workspace.http.sending import IfVersion, PathLike, any_path, expected_field, file_path
 from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.diffs import FileDiff
@@ -88,9 +89,10 @@ class HttpVersions(HttpWrites):
     ) -> WorkspaceFile:
         """Bring back the content the file had before its latest change, as `Workspace.undo` does."""
         self._caller.core.enter()
+        whole_number("to_version", to_version, least=1)
         arguments = {
             "path": file_path(path),
-            "to_version": to_version,
+            "to_version": None if to_version is None else sendable(to_version),
             "if_version": expected_field(if_version, idempotency_key),
         }
         return await self._change("undo", arguments, namespace, idempotency_key, decoding.file)

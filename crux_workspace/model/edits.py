@@ -136,7 +136,8 @@ def _apply(text: str, edit: Edit, number: int, total: int) -> str:
         if text.find(find, first + 1) >= 0:
             raise _ambiguous(text, find, number, total)
     elif edit.occurrence > 1:
-        at = next(islice(_hits(text, find), edit.occurrence - 1, None), -1)
+        reachable = min(edit.occurrence, len(text) + 1)  # no text has more hits than characters
+        at = next(islice(_hits(text, find), reachable - 1, None), -1)
         if at < 0:
             raise _too_few(text, edit, number, total)
     return text[:at] + edit.replace + text[at + len(find) :]

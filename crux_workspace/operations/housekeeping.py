@@ -51,6 +51,8 @@ from crux_workspace.storage.records import Record, RecordStore
 __all__ = ["drop_partition", "gc", "list_namespaces"]
 
 _PER_COMMIT = 100
+_MOST_NAMES = 1 << 31
+"""Most names that a store is asked for at once: what every store can count to."""
 _PAGE = 256
 
 
@@ -68,7 +70,7 @@ async def list_namespaces(
         after = partition_name(workspace_id, decode_page_cursor(listing, cursor))
     stem = partition_name(workspace_id, prefix)[:-1]
     try:
-        page = await records.partitions(stem, after=after, limit=limit)
+        page = await records.partitions(stem, after=after, limit=min(limit, _MOST_NAMES))
     except WorkspaceError:
         raise
     except Exception as error:

@@ -1,14 +1,15 @@
-"""An option of a wrong type is refused by a workspace and by a client of it: what is merely truthy never deletes or overwrites."""
+"""Options of wrong types and numbers of any size, for a workspace and a client of it: what is merely truthy never deletes."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crux_workspace import Edit, local_runtime, open_workspace_sync, workspace
-from crux_workspace.errors import ErrorCode, InvalidInputError
+from crux_workspace import Edit, local_runtime, open_workspace, open_workspace_sync, workspace
+from crux_workspace.errors import ErrorCode, InvalidInputError, WorkspaceError
 from tests.support.http_workspaces import Switchboard, switchboard
 
 FILE, OTHER, BELOW = "/workspace/a.md", "/workspace/b.md", "/workspace/d/c.md"
@@ -84,6 +85,55 @@ async def test_an_option_of_a_wrong_type_is_refused(
             await call(ws, bad)
         assert refused.value.code == ErrorCode.INVALID_ARGUMENT
     assert len(await near.log()) == 4
+
+
+HUGE = 10**30
+
+WINDOWS: list[tuple[str, Call]] = [
+    ("offset", lambda ws, _: ws.read(FILE, offset=HUGE)),
+    ("max_inline_bytes", lambda ws, _: ws.read(FILE, max_inline_bytes=HUGE)),
+    ("end_line", lambda ws, _: ws.read(FILE, end_line=HUGE)),
+    ("list", lambda ws, _: ws.list("/", limit=HUGE)),
+    ("history limit", lambda ws, _: ws.history(FILE, limit=HUGE)),
+    ("history before", lambda ws, _: ws.history(FILE, before=HUGE)),
+    ("log", lambda ws, _: ws.log(limit=HUGE)),
+    ("artifacts", lambda ws, _: ws.artifacts(limit=HUGE)),
+    ("namespaces", lambda ws, _: ws.namespaces(limit=HUGE)),
+]
+
+MISSES: list[tuple[ErrorCode, Call]] = [
+    (ErrorCode.VERSION_NOT_FOUND, lambda ws, _: ws.read(FILE, version=HUGE)),
+    (ErrorCode.VERSION_NOT_FOUND, lambda ws, _: ws.read_text(FILE, version=HUGE)),
+    (ErrorCode.VERSION_NOT_FOUND, lambda ws, _: ws.diff(FILE, from_version=HUGE)),
+    (ErrorCode.VERSION_NOT_FOUND, lambda ws, _: ws.undo(FILE, to_version=HUGE)),
+    (ErrorCode.VERSION_NOT_FOUND, lambda ws, _: ws.finalize(FILE, version=HUGE)),
+    (ErrorCode.VERSION_CONFLICT, lambda ws, _: ws.write(FILE, "x", if_version=HUGE)),
+    (ErrorCode.VERSION_CONFLICT, lambda ws, _: ws.delete(FILE, if_version=HUGE)),
+    (ErrorCode.EDIT_NOT_FOUND, lambda ws, _: ws.edit(FILE, "a", "b", occurrence=HUGE)),
+]
+
+
+@pytest.mark.parametrize("call", [call for _, call in WINDOWS], ids=[name for name, _ in WINDOWS])
+async def test_a_number_beyond_64_bits_is_as_good_as_all(
+    board: Switchboard, tmp_path: Path, call: Call
+) -> None:
+    async with open_workspace(f"sqlite:///{tmp_path}/w.db") as near:
+        await near.write(FILE, "a b a\n", status="draft")
+        expected = await call(near, None)
+        assert expected
+        assert await call(board.client(near), None) == expected
+
+
+@pytest.mark.parametrize(("code", "call"), MISSES)
+async def test_a_version_or_hit_beyond_64_bits_is_not_there(
+    board: Switchboard, code: ErrorCode, call: Call
+) -> None:
+    near = workspace(id="w", namespace="n")
+    await near.write(FILE, "a b a\n")
+    for ws in (near, board.client(near)):
+        with pytest.raises(WorkspaceError) as refused:
+            await call(ws, None)
+        assert refused.value.code == code
 
 
 async def test_a_watch_of_a_bound_view_refuses_another_namespace_at_once(
