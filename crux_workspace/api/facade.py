@@ -279,7 +279,8 @@ class Workspace(VersionMethods, WatchMethods, PromptMethods):
             >>> (await ws.namespaces()).names
             ['default']
         """
-        is_blank = str(prefix).strip() == ""
+        given: object = prefix
+        is_blank = isinstance(given, str) and not given.strip()
         check_namespace(f"{prefix}-" if is_blank else prefix)  # a start may hold what a name may
         core = self._core
 

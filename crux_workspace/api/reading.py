@@ -329,7 +329,8 @@ class ReadMethods:
                 raise InvalidInputError(
                     "paths must be a list of paths.", details={"option": "paths"}
                 )
-            pairs = [(str(path), _file(space, path)) for path in paths]
+            files = [(path, _file(space, path)) for path in paths]
+            pairs = [(str(path), where) for path, where in files]
             return await reading.read_many(space, await self._tree(space), pairs)
 
         return await self._runner.run("read_many", None, namespace, call)
@@ -578,7 +579,7 @@ class ReadMethods:
                 kind=kind,
                 path=where,
                 limit=limit,
-                after=None if after is None else str(after),
+                after=None if after is None else normalise(after),
             )
 
         return await self._runner.run("artifacts", path, namespace, call)

@@ -292,7 +292,7 @@ class HttpReads:
             "status": status,
             "kind": kind,
             "path": None if path is None else scope_path(path),
-            "after": None if after is None else str(after),
+            "after": None if after is None else any_path(after),
             **await self._tree(namespace),
         }
         while True:

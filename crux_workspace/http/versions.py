@@ -170,7 +170,8 @@ class HttpVersions(HttpWrites):
     ) -> NamespacePage:
         """List the namespaces of the workspace, as `Workspace.namespaces` does; those that the token may use."""
         self._caller.core.enter()
-        is_blank = str(prefix).strip() == ""
+        given: object = prefix
+        is_blank = isinstance(given, str) and not given.strip()
         check_namespace(f"{prefix}-" if is_blank else prefix)  # a start may hold what a name may
         needed_number("limit", limit)
         names: builtins.list[str] = []

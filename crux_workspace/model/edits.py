@@ -6,7 +6,7 @@ An edit that is not certain is refused: the text has to be there exactly once, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -73,10 +73,12 @@ def edits_of(
     if edits is not None:
         if find is not None or replace is not None or occurrence is not None or replace_all:
             raise InvalidInputError("Give either find and replace, or edits, not both.")
-        given: Sequence[object] = edits
-        if not all(isinstance(item, Edit) for item in given):
+        given: object = edits
+        items: list[object] = list(given) if isinstance(given, Iterable) else [None]
+        found = [item for item in items if isinstance(item, Edit)]
+        if len(found) < len(items):
             raise InvalidInputError("edits must be a sequence of Edit.")
-        return list(edits)
+        return found
     if find is None or replace is None:
         raise InvalidInputError("Give find and replace, or edits.")
     return [Edit(find, replace, occurrence, replace_all)]

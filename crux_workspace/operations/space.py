@@ -30,6 +30,7 @@ from crux_workspace.errors import (
 )
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import is_number
 from crux_workspace.model.paths import ancestors
 from crux_workspace.mounts.routing import Router
 from crux_workspace.storage.records import Reader
@@ -65,7 +66,7 @@ class Options(msgspec.Struct, frozen=True, gc=False):
         given: object = self.if_version
         if given is None or isinstance(given, WorkspaceFile):
             return
-        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        if not is_number(given) or given < 0:
             raise InvalidInputError(
                 "if_version must be a version number, 0 for 'must not exist', or a WorkspaceFile.",
                 details={"option": "if_version"},

@@ -16,6 +16,9 @@ FILE, OTHER, BELOW = "/workspace/a.md", "/workspace/b.md", "/workspace/d/c.md"
 
 Call = Callable[[Any, Any], Awaitable[Any]]
 
+ENDLESS = 10**5_000
+"""A number that Python refuses to show."""
+
 
 async def _begun(ws: Any, callback: Any) -> Any:
     return await ws.transaction(callback)
@@ -57,6 +60,15 @@ OTHERS: list[tuple[str, Call]] = [
     ("history before", lambda ws, _: ws.history(FILE, before=0)),
     ("update", lambda ws, _: ws.update(FILE, "no function")),
     ("transaction", lambda ws, _: _begun(ws, "no function")),
+    ("edits of a number", lambda ws, _: ws.edit(FILE, edits=5)),
+    ("edits of one", lambda ws, _: ws.edit(FILE, edits=Edit("a", "b"))),
+    ("if_version", lambda ws, _: ws.write(FILE, "x", if_version=ENDLESS)),
+    ("version", lambda ws, _: ws.read(FILE, version=ENDLESS)),
+    ("status", lambda ws, _: ws.write(FILE, "x", status=ENDLESS)),
+    ("prefix", lambda ws, _: ws.namespaces(ENDLESS)),
+    ("after", lambda ws, _: ws.artifacts(after=ENDLESS)),
+    ("list path", lambda ws, _: ws.list(ENDLESS)),
+    ("read_many path", lambda ws, _: ws.read_many([ENDLESS])),
     ("grep query", lambda ws, _: ws.grep(1)),
 ]
 
@@ -83,7 +95,7 @@ async def test_an_option_of_a_wrong_type_is_refused(
     for ws in (near, board.client(near)):
         with pytest.raises(InvalidInputError) as refused:
             await call(ws, bad)
-        assert refused.value.code == ErrorCode.INVALID_ARGUMENT
+        assert refused.value.code in (ErrorCode.INVALID_ARGUMENT, ErrorCode.INVALID_PATH)
     assert len(await near.log()) == 4
 
 
