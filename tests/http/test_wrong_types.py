@@ -64,6 +64,7 @@ OTHERS: list[tuple[str, Call]] = [
     ("edits of one", lambda ws, _: ws.edit(FILE, edits=Edit("a", "b"))),
     ("if_version", lambda ws, _: ws.write(FILE, "x", if_version=ENDLESS)),
     ("version", lambda ws, _: ws.read(FILE, version=ENDLESS)),
+    ("moment", lambda ws, _: ws.at(ENDLESS).list("/")),
     ("status", lambda ws, _: ws.write(FILE, "x", status=ENDLESS)),
     ("prefix", lambda ws, _: ws.namespaces(ENDLESS)),
     ("after", lambda ws, _: ws.artifacts(after=ENDLESS)),
