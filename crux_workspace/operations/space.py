@@ -51,6 +51,8 @@ __all__ = [
 
 _T = TypeVar("_T")
 IfVersion = int | WorkspaceFile | None
+_DECIDE_AGAIN = "Read it again and decide again."
+"""What to do about a file that is not at the version that was expected."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -263,7 +265,7 @@ async def check_if_version(
     gone = entry is None and (await tree.reader.get_many([gone_key(path)], bodies=False))[0]
     now = "does not exist" if entry is None else f"is at version {current}"
     raise ConflictError(
-        f"{path} {now}, version {base} was expected; read it again and decide again.",
+        f"{path} {now}, version {base} was expected.",
         details={
             "path": path,
             "base_version": base,
@@ -275,6 +277,7 @@ async def check_if_version(
             else None,
             "last_actor": actor,
         },
+        hint=_DECIDE_AGAIN,
     )
 
 
