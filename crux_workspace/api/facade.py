@@ -20,6 +20,7 @@ from crux_workspace.engine.reads import TreeReads
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
 from crux_workspace.model.files import GcReport, NamespacePage, Usage
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import check_flags
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.settings import Mount
 from crux_workspace.operations import housekeeping, reading
@@ -278,7 +279,8 @@ class Workspace(VersionMethods, WatchMethods, PromptMethods):
             >>> (await ws.namespaces()).names
             ['default']
         """
-        is_blank = str(prefix).strip() == ""
+        given: object = prefix
+        is_blank = isinstance(given, str) and not given.strip()
         check_namespace(f"{prefix}-" if is_blank else prefix)  # a start may hold what a name may
         core = self._core
 
@@ -335,6 +337,7 @@ class Workspace(VersionMethods, WatchMethods, PromptMethods):
         """
 
         async def call(space: Space) -> GcReport:
+            check_flags(dry_run=dry_run)
             return await housekeeping.gc(space, dry_run=dry_run)
 
         return await self._runner.run("gc", None, namespace, call)

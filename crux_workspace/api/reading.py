@@ -14,6 +14,7 @@ from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, Status, WorkspaceFile
 from crux_workspace.model.globs import has_glob
+from crux_workspace.model.options import check_flags
 from crux_workspace.model.paths import normalise, normalise_directory_hint, normalise_file
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
@@ -78,6 +79,7 @@ class ReadMethods:
         """
 
         async def call(space: Space) -> ListResult:
+            check_flags(recursive=recursive, partial=partial, glob=glob is None or glob)
             where, directory = _scope(path)
             return await listing.list_page(
                 space,
@@ -327,7 +329,8 @@ class ReadMethods:
                 raise InvalidInputError(
                     "paths must be a list of paths.", details={"option": "paths"}
                 )
-            pairs = [(str(path), _file(space, path)) for path in paths]
+            files = [(path, _file(space, path)) for path in paths]
+            pairs = [(str(path), where) for path, where in files]
             return await reading.read_many(space, await self._tree(space), pairs)
 
         return await self._runner.run("read_many", None, namespace, call)
@@ -578,7 +581,7 @@ class ReadMethods:
                 path=where,
                 directory=directory,
                 limit=limit,
-                after=None if after is None else str(after),
+                after=None if after is None else normalise(after),
             )
 
         return await self._runner.run("artifacts", path, namespace, call)

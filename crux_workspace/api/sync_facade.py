@@ -20,6 +20,7 @@ from crux_workspace.api.sync_watch import SyncWatchHandle
 from crux_workspace.api.transaction import TransactionRequest
 from crux_workspace.api.view import WorkspaceView
 from crux_workspace.events.watching import WatchHandle
+from crux_workspace.model.options import check_callable
 from crux_workspace.model.settings import CONTEXT_PRIORITY, Mount
 from crux_workspace.model.transactions import Replayed
 
@@ -240,7 +241,10 @@ class SyncWorkspace(SyncReads):
             self._target._runner, None, max_attempts, idempotency_key, namespace
         )
         request = SyncTransactionRequest(inner, self._loop)
-        return request if callback is None else request.run(callback)
+        if callback is None:
+            return request
+        check_callable("callback", callback)
+        return request.run(callback)
 
     def close(self) -> None:
         """Close what was opened with this object: the workspace and the loop of `open_workspace_sync`; idempotent.

@@ -22,10 +22,10 @@ from crux_workspace.errors import (
 )
 from crux_workspace.model.files import WorkspaceEntry
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import check_callable, needed_number
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.transactions import Replayed
 from crux_workspace.operations import transacting
-from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import IfVersion, Options, Space
 from crux_workspace.operations.transacting import StagedSpace
 from crux_workspace.telemetry import OperationSpan
@@ -196,9 +196,9 @@ class TransactionRequest(Generic[_T]):
         idempotency_key: str | None,
         namespace: str | None,
     ) -> None:
-        whole_number("max_attempts", max_attempts, least=1)
-        if max_attempts is None:
-            raise InvalidInputError("max_attempts must be a whole number of at least 1.")
+        needed_number("max_attempts", max_attempts)
+        if callback is not None:
+            check_callable("callback", callback)
         Options(idempotency_key)
         self._runner = runner
         self._callback = callback

@@ -11,6 +11,7 @@ from crux_workspace.api.reading import PathLike, ReadMethods
 from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit, edits_of
 from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
+from crux_workspace.model.options import check_flags
 from crux_workspace.model.paths import check_namespace, normalise_directory_hint, normalise_file
 from crux_workspace.operations import copying, editing, purging, relocating, sourced, writing
 from crux_workspace.operations.relocating import Places
@@ -397,6 +398,7 @@ class WriteMethods(ReadMethods):
         namespace: str | None,
     ) -> WorkspaceEntry:
         def call(space: Space) -> Awaitable[WorkspaceEntry]:
+            check_flags(overwrite=overwrite)
             places = _places(src, dst)
             space.router.writable(places.src)
             space.router.writable(places.dst)
@@ -448,6 +450,7 @@ class WriteMethods(ReadMethods):
         """
 
         async def call(space: Space) -> WorkspaceEntry:
+            check_flags(overwrite=overwrite)
             places = _places(src, dst)
             options = Options(idempotency_key, if_version)
             space.router.readable(places.src)
@@ -508,6 +511,7 @@ class WriteMethods(ReadMethods):
         """
 
         async def call(space: Space) -> None:
+            check_flags(recursive=recursive, purge=purge)
             where, directory = normalise_directory_hint(path)
             space.router.writable(where)
             verb = purging.purge if purge else writing.delete

@@ -115,6 +115,21 @@ class Caller:
 
     # -- what every request says
 
+    def named(self, given: str | None) -> str | None:
+        """Return the namespace that the view or the call names; None leaves it to the workspace.
+
+        Raises:
+            InvalidInputError: A bad name, or one on a view that is bound (``INVALID_ARGUMENT``).
+        """
+        if self.bound is None:
+            return None if given is None else check_namespace(given)
+        if given is not None:
+            raise InvalidInputError(
+                "This view is bound to a namespace; use the workspace itself to name another.",
+                details={"option": "namespace"},
+            )
+        return self.bound
+
     async def namespace(
         self, given: str | None, request: NamespaceRequest | None = None
     ) -> str | None:
@@ -125,15 +140,9 @@ class Caller:
             InvalidInputError: A bad name, or one on a view that is bound (``INVALID_ARGUMENT``).
         """
         self.core.enter()
-        if self.bound is not None:
-            if given is not None:
-                raise InvalidInputError(
-                    "This view is bound to a namespace; use the workspace itself to name another.",
-                    details={"option": "namespace"},
-                )
-            return self.bound
-        if given is not None:
-            return check_namespace(given)
+        named = self.named(given)
+        if named is not None:
+            return named
         setting = self.core.namespace
         if setting is None or isinstance(setting, str):
             return setting

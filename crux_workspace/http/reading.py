@@ -12,11 +12,12 @@ from crux_workspace.http import decoding
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.files import read_whole, streamed
 from crux_workspace.http.problems import corrupt, parsed
+from crux_workspace.http.routes import LARGEST
 from crux_workspace.http.sending import PathLike, any_path, file_path, scope_path
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.options import whole_number
+from crux_workspace.model.options import check_flags, needed_number, refused_option, whole_number
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
 
@@ -60,6 +61,7 @@ class HttpReads:
         Without a limit it asks for page after page, of 10,000 entries each.
         """
         whole_number("limit", limit, least=1)
+        check_flags(recursive=recursive, partial=partial, glob=glob is None or glob)
         entries: list[WorkspaceEntry] = []
         expired = 0
         failed: dict[str, str] = {}
@@ -125,12 +127,15 @@ class HttpReads:
     ) -> Content:
         """Read a file, or a window of its text, as `Workspace.read` does; the window is made by the service."""
         self._caller.core.enter()
+        needed_number("offset", offset, least=0)
         whole_number("max_inline_bytes", max_inline_bytes)
+        whole_number("start_line", start_line, least=1)
+        whole_number("end_line", end_line, least=1)
         arguments = {
             "path": file_path(path),
             "version": self._version(version),
             "offset": offset,
-            "max_inline_bytes": _ALL if max_inline_bytes is None else max_inline_bytes,
+            "max_inline_bytes": LARGEST if max_inline_bytes is None else max_inline_bytes,
             "start_line": start_line,
             "end_line": end_line,
             **await self._tree(namespace),
@@ -201,7 +206,7 @@ class HttpReads:
         """
         self._caller.core.enter()
         for name, value, least in (("offset", offset, 0), ("chunk_bytes", chunk_bytes, 1)):
-            whole_number(name, value, least=least)
+            needed_number(name, value, least=least)
         whole_number("length", length)
         arguments = {
             "path": file_path(path),
@@ -252,6 +257,11 @@ class HttpReads:
     ) -> GrepResult:
         """Search text and JSON line by line, as `Workspace.grep` does; the service searches, 10,000 results at most."""
         self._caller.core.enter()
+        if not isinstance(query, str):
+            raise refused_option("query", "a string", query)
+        check_flags(ignore_case=ignore_case, regex=regex, partial=partial)
+        needed_number("max_results", max_results)
+        needed_number("context_lines", context_lines, least=0)
         arguments = {
             "query": query,
             "path": None if path is None else scope_path(path),
@@ -282,7 +292,7 @@ class HttpReads:
             "status": status,
             "kind": kind,
             "path": None if path is None else scope_path(path),
-            "after": None if after is None else str(after),
+            "after": None if after is None else any_path(after),
             **await self._tree(namespace),
         }
         while True:
@@ -294,6 +304,3 @@ class HttpReads:
             if len(page) < most or len(found) == limit:
                 return found
             arguments["after"] = page[-1].path
-
-
-_ALL = (1 << 63) - 1

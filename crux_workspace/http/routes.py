@@ -8,7 +8,10 @@ from typing import Any
 
 from crux_workspace.http.problems import corrupt
 
-__all__ = ["ROUTES", "Route", "query_of"]
+__all__ = ["LARGEST", "ROUTES", "Route", "query_of", "sendable"]
+
+LARGEST = (1 << 63) - 1
+"""The largest number that the service takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,11 @@ ROUTES: dict[str, Route] = {
 """The route of each verb whose answer is JSON."""
 
 
+def sendable(value: int) -> int:
+    """Return a number as the service takes it: what 64 bits do not hold is as good as the largest that they do."""
+    return min(value, LARGEST)
+
+
 def query_of(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return arguments as a query string has them; what is None is left out."""
     return {name: _text(value) for name, value in arguments.items() if value is not None}
@@ -62,4 +70,4 @@ def query_of(arguments: Mapping[str, Any]) -> dict[str, str]:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return str(sendable(value) if isinstance(value, int) else value)

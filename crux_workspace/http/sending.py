@@ -11,11 +11,13 @@ from typing import Any
 from urllib.parse import quote
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.http.routes import sendable
 from crux_workspace.model.edits import Edit
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.globs import has_glob
 from crux_workspace.model.jsontext import dump_compact
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import is_number
 from crux_workspace.model.paths import normalise, normalise_directory_hint, normalise_file
 from crux_workspace.model.streams import check_encoding, chunks_of, is_stream, utf8
 
@@ -80,8 +82,8 @@ def version_field(if_version: IfVersion) -> int | str | None:
     given: object = if_version
     if isinstance(given, WorkspaceFile):
         return f"{given.id or _NO_ID}.{given.version}"
-    if given is None or (isinstance(given, int) and not isinstance(given, bool) and given >= 0):
-        return given
+    if given is None or (is_number(given) and given >= 0):
+        return None if given is None else sendable(given)
     raise InvalidInputError(
         "if_version must be a version number, 0 for 'must not exist', or a WorkspaceFile.",
         details={"option": "if_version"},

@@ -23,7 +23,7 @@ from crux_workspace.http.staging import StagedCaller, begin
 from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.files import WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.labels import check_label
-from crux_workspace.model.options import needed_number
+from crux_workspace.model.options import check_callable, needed_number
 from crux_workspace.model.transactions import Replayed
 
 __all__ = ["HttpTransaction", "HttpTransactionRequest"]
@@ -169,6 +169,8 @@ class HttpTransactionRequest(Generic[_T]):
         namespace: str | None,
     ) -> None:
         needed_number("max_attempts", max_attempts)
+        if callback is not None:
+            check_callable("callback", callback)
         if idempotency_key is not None:
             check_label("idempotency_key", idempotency_key)
         self._caller = caller

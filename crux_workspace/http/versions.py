@@ -8,11 +8,12 @@ from crux_workspace.errors import InvalidInputError
 from crux_workspace.http import decoding
 from crux_workspace.http.connection import Answer, Request, whole
 from crux_workspace.http.reading import MOST_ENTRIES
+from crux_workspace.http.routes import sendable
 from crux_workspace.http.sending import IfVersion, PathLike, any_path, expected_field, file_path
 from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.diffs import FileDiff
 from crux_workspace.model.files import GcReport, NamespacePage, Usage, WorkspaceFile
-from crux_workspace.model.options import whole_number
+from crux_workspace.model.options import needed_number, whole_number
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 
@@ -43,9 +44,7 @@ class HttpVersions(HttpWrites):
         """Return a file's versions, newest first, as `Workspace.history` does."""
         self._caller.core.enter()
         whole_number("limit", limit)
-        whole_number("before", before)
-        if before == 0:
-            return []
+        whole_number("before", before, least=1)
         where = file_path(path)
         found: builtins.list[VersionEntry] = []
         while True:
@@ -68,6 +67,9 @@ class HttpVersions(HttpWrites):
     ) -> FileDiff:
         """Compare two versions of a text or JSON file, as `Workspace.diff` does."""
         self._caller.core.enter()
+        whole_number("from_version", from_version, least=1)
+        whole_number("to_version", to_version, least=1)
+        needed_number("context_lines", context_lines, least=0)
         arguments = {
             "path": file_path(path),
             "from_version": from_version,
@@ -87,9 +89,10 @@ class HttpVersions(HttpWrites):
     ) -> WorkspaceFile:
         """Bring back the content the file had before its latest change, as `Workspace.undo` does."""
         self._caller.core.enter()
+        whole_number("to_version", to_version, least=1)
         arguments = {
             "path": file_path(path),
-            "to_version": to_version,
+            "to_version": None if to_version is None else sendable(to_version),
             "if_version": expected_field(if_version, idempotency_key),
         }
         return await self._change("undo", arguments, namespace, idempotency_key, decoding.file)
@@ -131,7 +134,7 @@ class HttpVersions(HttpWrites):
     ) -> builtins.list[CommitEntry]:
         """Return the commits of a namespace, newest first, as `Workspace.log` does."""
         self._caller.core.enter()
-        whole_number("limit", limit)
+        needed_number("limit", limit, least=0)
         where = None if path is None else any_path(path)
         found: builtins.list[CommitEntry] = []
         while True:
@@ -167,9 +170,10 @@ class HttpVersions(HttpWrites):
     ) -> NamespacePage:
         """List the namespaces of the workspace, as `Workspace.namespaces` does; those that the token may use."""
         self._caller.core.enter()
-        is_blank = str(prefix).strip() == ""
+        given: object = prefix
+        is_blank = isinstance(given, str) and not given.strip()
         check_namespace(f"{prefix}-" if is_blank else prefix)  # a start may hold what a name may
-        whole_number("limit", limit, least=1)
+        needed_number("limit", limit)
         names: builtins.list[str] = []
         while True:
             most = min(limit - len(names), _MOST_NAMES)

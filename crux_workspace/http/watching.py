@@ -168,6 +168,7 @@ def begin_watch(
     """Begin a watch; its options are checked as those of a local one are."""
     core = caller.core
     core.enter()
+    caller.named(namespace)
     if recursive is not None and not isinstance(recursive, bool):
         raise InvalidInputError("recursive must be True, False or None.")
     if start not in get_args(Start):

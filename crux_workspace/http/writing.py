@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from crux_workspace.errors import ConflictError, ErrorCode, InvalidInputError
 from crux_workspace.http import decoding
 from crux_workspace.http.reading import HttpReads
+from crux_workspace.http.routes import sendable
 from crux_workspace.http.sending import (
     IfVersion,
     PathLike,
@@ -26,7 +27,7 @@ from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit, check_edits, edits_of
 from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.options import needed_number
+from crux_workspace.model.options import check_callable, needed_number, whole_number
 from crux_workspace.model.streams import utf8
 
 __all__ = ["HttpWrites"]
@@ -171,6 +172,7 @@ class HttpWrites(HttpReads):
         self._caller.core.enter()
         where = file_path(path)
         needed_number("max_attempts", max_attempts)
+        check_callable("fn", fn)
         expected = expected_field(if_version, idempotency_key)
         if idempotency_key is not None and (
             known := await self._updated(where, {}, None, namespace, idempotency_key)
@@ -348,10 +350,11 @@ class HttpWrites(HttpReads):
     ) -> Artifact:
         """Publish a file, as `Workspace.finalize` does: pin its current, or a given, version."""
         self._caller.core.enter()
+        whole_number("version", version, least=1)
         arguments = {
             "path": file_path(path),
             "kind": kind,
-            "version": version,
+            "version": None if version is None else sendable(version),
             "if_version": expected_field(if_version, idempotency_key),
         }
         return await self._change("finalize", arguments, namespace, idempotency_key, _artifact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.jsontext import check_json
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import refused_option
 
 __all__ = ["check_attributes"]
 
@@ -23,10 +24,7 @@ def check_attributes(
         if value is not None:
             check_label(name, value)
     if status not in (None, "draft", "final"):
-        raise InvalidInputError(
-            f"status must be 'draft', 'final' or None, got {status!r}.",
-            details={"option": "status"},
-        )
+        raise refused_option("status", "'draft', 'final' or None", status)
     if metadata is not None:
         if not isinstance(metadata, dict):
             raise InvalidInputError(

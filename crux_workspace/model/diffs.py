@@ -44,7 +44,7 @@ class DiffHunk(Value):
     """First line in the new text, counted likewise."""
     to_lines: int
     """How many lines of the new text the hunk covers."""
-    lines: tuple[DiffLine, ...] = field(repr=False)
+    lines: list[DiffLine] = field(repr=False)
     """The lines in order; of one change, removed before added."""
 
 
@@ -60,7 +60,7 @@ class FileDiff(Value):
     """Version after."""
     unified: str = field(repr=False)
     """The unified diff; ``patch`` turns the old text into the new one with it. Empty for equal texts."""
-    hunks: tuple[DiffHunk, ...] = field(repr=False)
+    hunks: list[DiffHunk] = field(repr=False)
     """The same as data."""
     added: int
     """How many lines were added."""
@@ -98,9 +98,9 @@ def diff_texts(
         )
     before, after = split_lines(old), split_lines(new)
     regions = [] if old == new else changed_regions(before, after)
-    hunks = tuple(
+    hunks = [
         _hunk(before, after, group, context_lines) for group in _grouped(regions, context_lines)
-    )
+    ]
     return FileDiff(
         path,
         from_version,
@@ -148,7 +148,7 @@ def _hunk(
         end - start,
         to_start + (to_end > to_start),
         to_end - to_start,
-        tuple(lines),
+        lines,
     )
 
 
@@ -158,7 +158,7 @@ def _line(kind: LineKind, raw: str) -> DiffLine:
     return DiffLine(kind, raw, has_newline=False)
 
 
-def _unified(path: str, from_version: int, to_version: int, hunks: tuple[DiffHunk, ...]) -> str:
+def _unified(path: str, from_version: int, to_version: int, hunks: list[DiffHunk]) -> str:
     if not hunks:
         return ""
     parts = [f"--- {path}@v{from_version}\n+++ {path}@v{to_version}\n"]

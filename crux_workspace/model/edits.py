@@ -6,7 +6,7 @@ An edit that is not certain is refused: the text has to be there exactly once, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -73,10 +73,12 @@ def edits_of(
     if edits is not None:
         if find is not None or replace is not None or occurrence is not None or replace_all:
             raise InvalidInputError("Give either find and replace, or edits, not both.")
-        given: Sequence[object] = edits
-        if not all(isinstance(item, Edit) for item in given):
+        given: object = edits
+        items: list[object] = list(given) if isinstance(given, Iterable) else [None]
+        found = [item for item in items if isinstance(item, Edit)]
+        if len(found) < len(items):
             raise InvalidInputError("edits must be a sequence of Edit.")
-        return list(edits)
+        return found
     if find is None or replace is None:
         raise InvalidInputError("Give find and replace, or edits.")
     return [Edit(find, replace, occurrence, replace_all)]
@@ -102,15 +104,18 @@ def _check(edit: Edit, number: int) -> None:
     find: object = edit.find
     replace: object = edit.replace
     occurrence: object = edit.occurrence
+    replace_all: object = edit.replace_all
     if not isinstance(find, str) or not isinstance(replace, str):
         problem = "find and replace have to be str"
     elif not find:
         problem = "find is empty"
+    elif not isinstance(replace_all, bool):
+        problem = "replace_all is neither True nor False"
     elif occurrence is None:
         return
     elif isinstance(occurrence, bool) or not isinstance(occurrence, int) or occurrence < 1:
         problem = "occurrence is not a whole number of 1 or more"
-    elif edit.replace_all:
+    elif replace_all:
         problem = "occurrence and replace_all exclude each other"
     else:
         return
@@ -133,7 +138,8 @@ def _apply(text: str, edit: Edit, number: int, total: int) -> str:
         if text.find(find, first + 1) >= 0:
             raise _ambiguous(text, find, number, total)
     elif edit.occurrence > 1:
-        at = next(islice(_hits(text, find), edit.occurrence - 1, None), -1)
+        reachable = min(edit.occurrence, len(text) + 1)  # no text has more hits than characters
+        at = next(islice(_hits(text, find), reachable - 1, None), -1)
         if at < 0:
             raise _too_few(text, edit, number, total)
     return text[:at] + edit.replace + text[at + len(find) :]

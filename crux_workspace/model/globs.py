@@ -63,8 +63,9 @@ class Glob:
 
 
 def has_glob(path: str | PurePosixPath) -> bool:
-    """Return whether a path holds a character that can make it a glob."""
-    return _GLOB_CHARACTER.search(str(path)) is not None
+    """Return whether a path holds a character that can make it a glob; what is no path at all holds none."""
+    given: object = path
+    return isinstance(given, str | PurePosixPath) and _GLOB_CHARACTER.search(str(given)) is not None
 
 
 def compile_glob(pattern: str | PurePosixPath) -> Glob:

@@ -90,7 +90,7 @@ _LINE_ENDINGS = "It differs only in line endings."
 _CAUSES: list[tuple[str, Callable[[str], str]]] = [
     (_LINE_ENDINGS, lambda text: text.replace("\r\n", "\n")),
     (
-        "It differs only in Unicode normalisation (composed or decomposed accents).",
+        "It differs only in Unicode normalisation (composed or decomposed accents, NFC or NFD).",
         lambda text: unicodedata.normalize("NFC", text),
     ),
     (

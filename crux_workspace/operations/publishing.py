@@ -133,9 +133,7 @@ async def artifacts(
     found: list[Artifact] = []
     if limit == 0:
         return found
-    async for where, record, at in reads.artifacts(
-        base, after=None if after is None else normalise(after)
-    ):
+    async for where, record, at in reads.artifacts(base, after=after):
         if not space.router.is_local(where) or not within(where) or (directory and where == path):
             continue
         if (status is not None and record.status != status) or (

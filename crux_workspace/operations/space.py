@@ -30,6 +30,7 @@ from crux_workspace.errors import (
 )
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import is_number
 from crux_workspace.model.paths import ancestors
 from crux_workspace.mounts.routing import Router
 from crux_workspace.storage.records import Reader
@@ -50,6 +51,8 @@ __all__ = [
 
 _T = TypeVar("_T")
 IfVersion = int | WorkspaceFile | None
+_DECIDE_AGAIN = "Read it again and decide again."
+"""What to do about a file that is not at the version that was expected."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -65,7 +68,7 @@ class Options(msgspec.Struct, frozen=True, gc=False):
         given: object = self.if_version
         if given is None or isinstance(given, WorkspaceFile):
             return
-        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        if not is_number(given) or given < 0:
             raise InvalidInputError(
                 "if_version must be a version number, 0 for 'must not exist', or a WorkspaceFile.",
                 details={"option": "if_version"},
@@ -262,7 +265,7 @@ async def check_if_version(
     gone = entry is None and (await tree.reader.get_many([gone_key(path)], bodies=False))[0]
     now = "does not exist" if entry is None else f"is at version {current}"
     raise ConflictError(
-        f"{path} {now}, version {base} was expected; read it again and decide again.",
+        f"{path} {now}, version {base} was expected.",
         details={
             "path": path,
             "base_version": base,
@@ -274,6 +277,7 @@ async def check_if_version(
             else None,
             "last_actor": actor,
         },
+        hint=_DECIDE_AGAIN,
     )
 
 

@@ -19,8 +19,8 @@ from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.files import ContentKind, Status, WorkspaceFile
 from crux_workspace.model.jsontext import plain_json
 from crux_workspace.model.mime import guess
+from crux_workspace.model.options import check_callable, needed_number
 from crux_workspace.operations import sourced, sourced_writing
-from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import (
     IfVersion,
     Options,
@@ -177,9 +177,8 @@ async def update(
 ) -> WorkspaceFile:
     """Read, change, write; again when somebody else was faster."""
     sourced.refuse(space, path, "update")
-    whole_number("max_attempts", max_attempts, least=1)
-    if max_attempts is None:
-        raise InvalidInputError("max_attempts must be a whole number of at least 1.")
+    needed_number("max_attempts", max_attempts)
+    check_callable("fn", change)
     known = await space.remembered_file("update", path, options=options, request=[])
     if known is not None:
         return known

@@ -19,7 +19,13 @@ _LENGTH = len(PREFIX) + 2 * _DIGEST_BYTES
 
 
 def _key_bytes(key: bytes | str) -> bytes:
-    raw = key.encode("utf-8", "surrogatepass") if isinstance(key, str) else bytes(key)
+    given: object = key
+    if not isinstance(given, bytes | str):
+        raise InvalidInputError(
+            f"The path was not hashed because the key is {type(given).__name__}, not bytes or str.",
+            details={"option": "key"},
+        )
+    raw = given.encode("utf-8", "surrogatepass") if isinstance(given, str) else given
     if not raw:
         message = "The path was not hashed because the key is empty, which would hide nothing."
         raise InvalidInputError(message, hint="Give a secret of at least 16 bytes.")
@@ -37,7 +43,7 @@ def path_hash(path: str, key: bytes | str) -> PathHash:
         key: The secret; text is encoded as UTF-8. A key above 64 bytes is first hashed with BLAKE2b to 64 bytes.
 
     Raises:
-        InvalidInputError: The key is empty (``INVALID_ARGUMENT``).
+        InvalidInputError: The key is empty, or neither bytes nor str (``INVALID_ARGUMENT``).
     """
     raw = path.encode("utf-8", "surrogatepass")
     digest = blake2b(raw, digest_size=_DIGEST_BYTES, key=_key_bytes(key))

@@ -31,6 +31,7 @@ async def test_a_number_means_the_head_must_be_that_version(ws: Workspace) -> No
     assert details["last_operation"] == "write"
     assert "last_actor" in details
     assert caught.value.retryable
+    assert caught.value.hint == "Read it again and decide again."
 
 
 async def test_a_missing_file_conflicts_with_any_version(ws: Workspace) -> None:

@@ -20,6 +20,7 @@ from crux_workspace.agent.files.contract import (
 )
 from crux_workspace.agent.files.descriptors import LocalPin, locate, missing
 from crux_workspace.errors import InvalidPathError
+from crux_workspace.model.options import refused_option
 
 __all__ = ["LocalFilesystem", "local_filesystem"]
 
@@ -36,7 +37,10 @@ class LocalFilesystem:
     is_local_folder = True
 
     def __init__(self, root: str | Path, *, max_file_bytes: int | None) -> None:
-        text = os.fspath(root)
+        given: object = root
+        if not isinstance(given, str | os.PathLike):
+            raise refused_option("root", "a str or a path", given)
+        text = os.fsdecode(given)
         if not text.startswith("/"):
             raise InvalidPathError(
                 f"The root of a local filesystem must be an absolute path, not {text!r}.",

@@ -173,7 +173,7 @@ def local_shell(
         The shell.
 
     Raises:
-        InvalidInputError: A limit below 1, or no such sandbox (``INVALID_ARGUMENT``).
+        InvalidInputError: A limit below 1, no such sandbox, or variables that are no strings (``INVALID_ARGUMENT``).
     """
     numbers = {
         "timeout_ms": timeout_ms,
@@ -191,7 +191,12 @@ def local_shell(
         raise InvalidInputError(
             "sandbox is 'auto', 'required' or 'off'.", details={"option": "sandbox"}
         )
-    return LocalShell(Limits(**numbers), sandbox, env or {})
+    given: object = {} if env is None else env
+    if not isinstance(given, Mapping) or not all(
+        isinstance(text, str) for pair in given.items() for text in pair
+    ):
+        raise InvalidInputError("env must map names to strings.", details={"option": "env"})
+    return LocalShell(Limits(**numbers), sandbox, given)
 
 
 def _is_limit(value: object) -> bool:

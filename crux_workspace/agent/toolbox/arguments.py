@@ -80,3 +80,7 @@ def read_arguments(kind: type[_T], tool: str, arguments: Mapping[str, Any]) -> _
             details={"tool": tool},
             hint="Correct the arguments and call again.",
         ) from None
+    except UnicodeEncodeError:  # text in place of a number or a truth value
+        raise InvalidInputError(
+            f"{tool}: an argument has a lone surrogate, which is no text.", details={"tool": tool}
+        ) from None

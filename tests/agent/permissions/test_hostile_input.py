@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from crux_workspace import agent
-from crux_workspace.agent import CommandRequest, PathRequest, PermissionPolicy
+from crux_workspace.agent import (
+    CommandRequest,
+    PathRequest,
+    PermissionPolicy,
+    agent_tools,
+    local_filesystem,
+    local_shell,
+)
 from crux_workspace.errors import ErrorCode, InvalidInputError
 from crux_workspace.tools import Tool, ToolResult
 from tests.agent.permissions.test_permissions_page import COMMAND, answered, asked, gate
@@ -201,3 +208,30 @@ async def test_a_thread_policy_that_is_none_is_a_typed_error(given: Any) -> None
     with pytest.raises(InvalidInputError) as caught:
         await gate(thread_policy=lambda _: given).check(COMMAND)
     assert caught.value.code == ErrorCode.POLICY_INVALID
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("readFile", {"path": "a", "endLine": "\ud800"}),
+        ("editFile", {"path": "a", "oldText": "x", "newText": "y", "replaceAll": "\ud800"}),
+    ],
+)
+async def test_a_lone_surrogate_in_place_of_another_type_is_a_wrong_argument(
+    tool: str, arguments: dict[str, str], tmp_path: Path
+) -> None:
+    result = await agent_tools(local_filesystem(tmp_path))[tool].call(arguments)
+    assert result.error is not None
+    assert result.error.code == ErrorCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("root", [None, 5, ["/"], object()])
+def test_a_root_that_is_no_path_is_refused(root: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        local_filesystem(root)
+
+
+@pytest.mark.parametrize("env", ["A=1", ["A"], True, {"A": 1}, {1: "A"}])
+def test_variables_that_are_no_strings_are_refused(env: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        local_shell(env=env)

@@ -66,7 +66,7 @@ def run_patch(directory: Path, diff: FileDiff, old: str) -> str:
 def test_applying_the_hunks_gives_the_new_text(old: str, new: str, context_lines: int) -> None:
     diff = diff_texts("/a", old, new, 1, 2, context_lines)
     assert apply(diff, old) == new
-    assert (diff.unified == "") == (diff.hunks == ()) == (old == new)
+    assert (diff.unified == "") == (diff.hunks == []) == (old == new)
     kinds = [line.kind for hunk in diff.hunks for line in hunk.lines]
     assert (diff.added, diff.removed) == (kinds.count("add"), kinds.count("remove"))
 

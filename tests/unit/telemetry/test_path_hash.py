@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import blake2b
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,12 @@ def test_odd_text_is_hashed_too() -> None:
 
 @pytest.mark.parametrize("key", [b"", ""])
 def test_an_empty_key_is_refused(key: bytes | str) -> None:
+    with pytest.raises(InvalidInputError):
+        path_hash("/a", key)
+
+
+@pytest.mark.parametrize("key", [None, 16, bytearray(b"key"), ["key"]])
+def test_a_key_of_another_type_is_refused(key: Any) -> None:
     with pytest.raises(InvalidInputError):
         path_hash("/a", key)
 
