@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
     from crux_workspace.api.transaction import Transaction
     from crux_workspace.api.view import WorkspaceView
-    from crux_workspace.server.routes import Route
-    from crux_workspace.server.service import Service
+    from crux_workspace.server.dispatching import Service
+    from crux_workspace.server.route import Route
 
 __all__ = ["ACTOR", "IDEMPOTENCY_KEY", "TRANSACTION", "Call"]
 

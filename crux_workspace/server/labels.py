@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from crux_workspace.api.inside import path_label
 from crux_workspace.server.masking import shown
 
 if TYPE_CHECKING:
@@ -97,6 +98,6 @@ class Labels:
             cursor = page[-1].cursor
 
     async def _learn(self, workspace: Workspace, known: _Known, path: str) -> None:
-        hashed = await workspace._core.recorder.label(path)
+        hashed = await path_label(workspace, path)
         if hashed is not None:
             known.paths[hashed] = path

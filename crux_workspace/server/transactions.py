@@ -10,7 +10,7 @@ from starlette.responses import Response
 from crux_workspace.api.transaction import Transaction
 from crux_workspace.errors import ErrorCode, LimitExceededError, WorkspaceError
 from crux_workspace.model.transactions import Replayed
-from crux_workspace.server import shapes
+from crux_workspace.server import bodies, shapes
 from crux_workspace.server.calls import Call
 from crux_workspace.server.masking import shown
 from crux_workspace.server.partial import check_versions, visible_artifacts
@@ -28,22 +28,22 @@ __all__ = ["OPERATIONS", "begin", "commit", "rollback", "run_operations"]
 OPERATIONS: dict[str, type[Struct]] = {
     "list": shapes.ListQuery,
     "read": shapes.ReadQuery,
-    "read_many": shapes.ReadManyBody,
+    "read_many": bodies.ReadManyBody,
     "exists": shapes.PathQuery,
     "is_dir": shapes.PathQuery,
     "stat": shapes.PathQuery,
     "grep": shapes.GrepQuery,
     "artifacts": shapes.ArtifactsQuery,
-    "write": shapes.WriteBody,
-    "edit": shapes.EditBody,
-    "append": shapes.AppendBody,
-    "set": shapes.SetBody,
-    "rename": shapes.RelocateBody,
-    "move": shapes.RelocateBody,
-    "copy": shapes.CopyBody,
-    "delete": shapes.DeleteBody,
-    "finalize": shapes.FinalizeBody,
-    "withdraw": shapes.PathBody,
+    "write": bodies.WriteBody,
+    "edit": bodies.EditBody,
+    "append": bodies.AppendBody,
+    "set": bodies.SetBody,
+    "rename": bodies.RelocateBody,
+    "move": bodies.RelocateBody,
+    "copy": bodies.CopyBody,
+    "delete": bodies.DeleteBody,
+    "finalize": bodies.FinalizeBody,
+    "withdraw": bodies.PathBody,
 }
 """What a transaction may hold."""
 

@@ -11,7 +11,7 @@ import pytest
 
 from crux_workspace import Workspace
 from crux_workspace.api.transaction import TransactionRequest
-from crux_workspace.server.service import Service
+from crux_workspace.server.dispatching import Service
 from tests.watch.conftest import until
 
 A = "/workspace/a.md"

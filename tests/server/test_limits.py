@@ -14,7 +14,7 @@ import pytest
 from crux_workspace import Workspace
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.server import ServiceLimits
-from crux_workspace.server.service import Service
+from crux_workspace.server.dispatching import Service
 from tests.server.conftest import SECRET
 from tests.support.services import serving, token_of
 from tests.watch.conftest import until

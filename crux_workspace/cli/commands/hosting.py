@@ -160,8 +160,9 @@ def _gate(ws: Workspace, file: Path, *, in_store: bool) -> PermissionGate:
         file_permission_store,
         record_permission_store,
     )
+    from crux_workspace.api.inside import records_of
 
-    records = ws._core.records
+    records = records_of(ws)
     store = record_permission_store(records) if in_store else file_permission_store(file)
     return PermissionGate(store=store, mode="interactive", interrupts=records)
 

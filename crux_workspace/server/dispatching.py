@@ -22,7 +22,8 @@ from crux_workspace.server.labels import Labels
 from crux_workspace.server.limits import ServiceLimits
 from crux_workspace.server.masking import masked_error
 from crux_workspace.server.problems import Refusal, busy, problem, too_slow
-from crux_workspace.server.routes import ROUTES, Route
+from crux_workspace.server.route import Route
+from crux_workspace.server.routes import ROUTES
 from crux_workspace.server.sessions import Sessions
 from crux_workspace.server.traces import TraceBook
 from crux_workspace.telemetry.requests import RequestRecorder
