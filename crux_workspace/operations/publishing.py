@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from urllib.parse import unquote
 
 from crux_workspace.engine.build import Built
@@ -23,6 +23,7 @@ from crux_workspace.model.files import Status, WorkspaceFile
 from crux_workspace.model.globs import compile_glob, has_glob
 from crux_workspace.model.paths import is_at_or_below, normalise
 from crux_workspace.operations import sourced
+from crux_workspace.operations.origins import check_restored, may_show
 from crux_workspace.operations.reading import (
     open_version,
     version_missing,
@@ -51,6 +52,8 @@ async def finalize(
         await tree.look(path, ways=False, extra=[artifact_key(path)])
         entry = await expected_entry(tree, path, options)
         pinned = entry.version if version is None else version
+        if version is not None:
+            await check_restored(space.router, tree, path, entry.file_id, version)
         if pinned != entry.version:
             await _check_kept(tree, path, entry.file_id, pinned, entry.version)
         draft = Draft.like(entry, status="final", pinned=pinned)
@@ -132,19 +135,28 @@ async def artifacts(
     found: list[Artifact] = []
     if limit == 0:
         return found
-    async for where, record, at in reads.artifacts(
-        base, after=None if after is None else normalise(after)
-    ):
+    async for where, record, at in _below(space, reads, base, after):
         if not space.router.is_local(where) or not within(where):
             continue
         if (status is not None and record.status != status) or (
             kind is not None and record.kind != kind
         ):
             continue
+        if space.router.is_part and not await may_show(space.router, reads, record):
+            continue
         found.append(_result(space, where, record, at))
         if limit is not None and len(found) == limit:
             break
     return found
+
+
+async def _below(
+    space: Space, reads: TreeReads, base: str, after: str | None
+) -> AsyncIterator[tuple[str, ArtifactRecord, int]]:
+    behind = None if after is None else normalise(after)
+    for scope in space.router.scopes(base):
+        async for found in reads.artifacts(scope, after=behind):
+            yield found
 
 
 def _scope(path: str | None) -> tuple[str, Callable[[str], bool]]:

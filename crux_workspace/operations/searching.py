@@ -20,7 +20,7 @@ from crux_workspace.model.matching import GrepMatch, Query, compile_query
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.mounts.source_tree import SourceTree
 from crux_workspace.operations import sourced
-from crux_workspace.operations.listing import globbed
+from crux_workspace.operations.listing import globbed, local_files
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.sourced_listing import sparing
 from crux_workspace.operations.sourced_search import SourceSearch
@@ -140,9 +140,8 @@ async def _scope(
     needle = query.needle
     exact = needle is not None and _ONE_TOKEN(needle.decode()) is not None
     hint = Contains(needle) if exact and needle is not None else None
-    async for entry in reads.files(wanted, bodies=True, filter=hint):
-        if space.router.is_local(entry.path):
-            yield entry
+    async for entry in local_files(space, reads, wanted, bodies=True, filter=hint):
+        yield entry
 
 
 async def _search(

@@ -114,7 +114,7 @@ def service_app(
         approvals=approvals,
         inspector=inspector,
         plain=plain,
-        hosts=None if hosts is None else frozenset(hosts),
+        hosts=None if hosts is None else frozenset(host.lower() for host in hosts),
         recorder=RequestRecorder(heard.tracer_provider, heard.meter_provider),
     )
     return service

@@ -17,7 +17,14 @@ from crux_workspace.server.principals import Principal
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.ranges import tags_in
 from crux_workspace.server.shapes import CommonQuery, NoQuery, PastQuery
-from crux_workspace.server.wire import as_if_version, decode_body, etag_of, moment_of, parse_query
+from crux_workspace.server.wire import (
+    as_if_version,
+    check_charset,
+    decode_body,
+    etag_of,
+    moment_of,
+    parse_query,
+)
 
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
@@ -33,13 +40,25 @@ IDEMPOTENCY_KEY = "idempotency-key"
 TRANSACTION = "workspace-transaction"
 _JSON_TYPES = ("application/json",)
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_NO_ID = "0" * 32
+"""The id of no file, which a verb refuses unless it knows the key."""
 _ONE_TAG = re.compile(r'"[0-9a-f]{32}\.[0-9]{1,15}"')
 
 
 class Call:
     """A request that was let in."""
 
-    __slots__ = ("_workspace", "body", "held", "principal", "query", "request", "route", "service")
+    __slots__ = (
+        "_workspace",
+        "body",
+        "conditional",
+        "held",
+        "principal",
+        "query",
+        "request",
+        "route",
+        "service",
+    )
 
     def __init__(
         self, service: Service, route: Route, request: Request, principal: Principal
@@ -52,6 +71,8 @@ class Call:
         self.body: Any = None
         self.held = 0
         """Bytes of its body that are counted as kept in memory."""
+        self.conditional = False
+        """Headers say which version it has to find: a conflict is the answer to them."""
         self._workspace: Workspace | None = None
 
     async def read(self) -> None:
@@ -71,6 +92,11 @@ class Call:
         """The namespace it works on."""
         given = self.query.namespace if isinstance(self.query, CommonQuery) else None
         return self.principal.namespace(given)
+
+    @property
+    def namespace_or_none(self) -> str | None:
+        """The namespace it works on, where its route is about one."""
+        return self.namespace if isinstance(self.query, CommonQuery) else None
 
     @property
     def workspace(self) -> Workspace:
@@ -127,12 +153,15 @@ class Call:
             return False
         if given.get("if_version") is not None:
             raise Refusal(400, "Name the expected version once: by a header, or by if_version.")
-        return "if_version" in given
+        self.conditional = "if_version" in given
+        return self.conditional
 
     async def expected(
         self, reader: Workspace | Transaction, path: str
     ) -> int | WorkspaceFile | None:
         """Return what ``If-Match`` or ``If-None-Match`` of a change demand, as ``if_version``.
+
+        What is repeated under its idempotency key is told its answer again, whatever the file is by now: with a key the verb judges.
 
         Raises:
             Refusal: The file is none of those that they name (412).
@@ -151,7 +180,10 @@ class Call:
             return as_if_version(wanted.strip(), path)  # judged by the verb, which knows its key
         file = await reader.stat(path)
         if file is None or (wanted.strip() != "*" and etag_of(file) not in tags_in(wanted)):
-            raise failed_precondition(path, None if file is None else file.version)
+            if self.idempotency_key is not None and self.transaction is None:
+                return WorkspaceFile(path, id=_NO_ID, version=1)
+            current = None if file is None else file.version
+            raise failed_precondition(path, {"current_version": current})
         return file
 
     # -- its body
@@ -163,13 +195,14 @@ class Call:
             Refusal: It is of another type, too large or too slow.
         """
         limit = self.service.limits.max_json_bytes
-        kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in _JSON_TYPES:
+        given = self.request.headers.get("content-type", "")
+        if given.partition(";")[0].strip().lower() not in _JSON_TYPES:
             raise Refusal(
                 415,
                 "The body must be application/json.",
                 hint="Send the header Content-Type: application/json.",
             )
+        check_charset(given)
         return await self.whole_body(limit)
 
     async def whole_body(self, limit: int, *, encodings: tuple[str, ...] = ()) -> bytes:
@@ -218,13 +251,13 @@ class Call:
                 yield chunk
 
 
-def failed_precondition(path: str, current: int | None) -> Refusal:
+def failed_precondition(path: str, details: dict[str, Any]) -> Refusal:
     """Make the error of a file that is not the one that a header names."""
     return Refusal(
         412,
-        f"{path} is not at the version that If-Match names; read it again and decide again.",
+        f"{path} is not what If-Match or If-None-Match demands; read it again and decide again.",
         code=ErrorCode.VERSION_CONFLICT,
-        details={"path": path, "current_version": current},
+        details={"path": path, **details},
         retryable=True,
     )
 

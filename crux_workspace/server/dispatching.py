@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -15,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.model.failures import where_it_failed
 from crux_workspace.server.access import let_in
-from crux_workspace.server.calls import Call
+from crux_workspace.server.calls import Call, failed_precondition
 from crux_workspace.server.exchange import Received, Sent
 from crux_workspace.server.held_open import Transactions
 from crux_workspace.server.labels import Labels
@@ -40,9 +41,10 @@ _SWEEP_S = 1.0
 _METHODS: dict[str, dict[str, Route]] = {}
 for _route in ROUTES:
     _METHODS.setdefault(_route.path, {})[_route.method] = _route
-    if _route.method == "GET" and _route.answer != "events":
+    if _route.method == "GET":
         _METHODS[_route.path]["HEAD"] = _route
 
+_SLASHES = set(b"/\\")
 _LIMITS = (408, 413, 414, 429, 431, 503, 504)
 Plain = Callable[[Request], Awaitable[Response]]
 
@@ -160,9 +162,10 @@ class Service:
                 raise
             answer = self._failed(error)
             await receive.take_rest()
-            if not receive.whole:
-                answer.headers["connection"] = "close"
-            await answer(scope, receive, sent)
+            if receive.whole:
+                await answer(scope, receive, sent)
+            else:
+                await sent.answer_early(answer, receive)
 
     def _failed(self, error: Exception) -> Response:
         if isinstance(error, Refusal | WorkspaceError):
@@ -189,10 +192,12 @@ class Service:
             await self._answer(route, request, scope, receive, send)
         elif path in self._plain and _is_plain(scope):
             if method not in ("GET", "HEAD"):
-                raise Refusal(405, f"{path} does not take {method}.", headers={"allow": "GET"})
+                raise Refusal(
+                    405, f"{path} does not take {method}.", headers={"allow": "GET, HEAD"}
+                )
             answer = await self._plain[path](request)
             await answer(scope, receive, send)
-        elif self._approvals is not None and path.startswith("/threads/"):
+        elif self._approvals is not None and _is_a_thread(scope):
             let_in(self, request, approves=True, writes=method == "POST")
             await self._approvals(scope, receive, send)
         elif self._inspector is not None and (path == "/" or path.startswith("/inspector")):
@@ -222,12 +227,15 @@ class Service:
                     async with asyncio.timeout(self.limits.request_seconds):
                         answer = await route.handler(call)
                 if request.method == "HEAD":
-                    answer = Response(None, answer.status_code, dict(answer.headers))
-                if route.answer != "events":
+                    answer = _head_of(answer)
+                if route.answer != "events" or request.method == "HEAD":
                     await answer(scope, receive, send)
                     return
         except WorkspaceError as error:
-            raise masked_error(principal, error) from error
+            told = await masked_error(call, error)
+            if call.conditional and told.code == ErrorCode.VERSION_CONFLICT:
+                raise failed_precondition(str(told.details.get("path")), told.details) from error
+            raise told from error
         finally:
             self.hold(-call.held)
         await answer(scope, receive, send)
@@ -243,8 +251,11 @@ class Service:
             self.limits.max_header_bytes
         ):
             raise Refusal(431, f"The headers have more than {self.limits.max_header_bytes} bytes.")
+        hosts = request.headers.getlist("host")
+        if len(hosts) > 1:
+            raise Refusal(400, "A request names one host.")
         if self.hosts is not None:
-            host = request.headers.get("host", "")
+            host = "".join(hosts).lower()
             if host.rpartition(":")[0] not in self.hosts and host not in self.hosts:
                 raise Refusal(421, "This service does not answer to that host name.")
 
@@ -293,6 +304,22 @@ def _known_route(path: str) -> str:
     if path in _METHODS or path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
         return path
     return "/threads/" if path.startswith("/threads/") else "other"
+
+
+def _head_of(answer: Response) -> Response:
+    head = Response(None, answer.status_code, dict(answer.headers))
+    if "content-length" not in answer.headers:
+        del head.headers["content-length"]
+    return head
+
+
+def _is_a_thread(scope: Scope) -> bool:
+    """Tell whether a path is one of a thread: its parts are names, and no way to another address."""
+    if not scope["path"].startswith("/threads/"):
+        return False
+    raw = scope.get("raw_path") or scope["path"].encode()
+    parts = [unquote_to_bytes(part) for part in raw.split(b"/")[1:]]
+    return not any(part in (b"", b".", b"..") or _SLASHES & set(part) for part in parts)
 
 
 def _is_plain(scope: Scope) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from crux_workspace.api.inside import path_label
-from crux_workspace.server.masking import shown
+from crux_workspace.server.masking import shown_commits
 
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
@@ -89,7 +89,7 @@ class Labels:
         while True:
             page = await workspace.log(limit=_PAGE, cursor=cursor)
             fresh = [entry for entry in page if entry.sequence > known.sequence]
-            for entry in shown(principal, fresh):
+            for entry in shown_commits(principal, fresh):
                 for change in entry.changes:
                     for path in filter(None, (change.path, change.from_path)):
                         await self._learn(workspace, known, path)

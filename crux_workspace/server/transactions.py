@@ -13,7 +13,7 @@ from crux_workspace.model.transactions import Replayed
 from crux_workspace.server import bodies, shapes
 from crux_workspace.server.calls import Call
 from crux_workspace.server.masking import shown
-from crux_workspace.server.partial import check_versions, visible_artifacts
+from crux_workspace.server.partial import check_versions
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.wire import (
     arguments_of,
@@ -51,8 +51,8 @@ OPERATIONS: dict[str, type[Struct]] = {
 async def run_operations(call: Call) -> Response:
     """Carry out a list of operations as one commit, or nothing of it."""
     operations = _checked(call)
-    for verb, given in operations:
-        await check_versions(call.principal, call.workspace, verb, given, staged=True)
+    for _, given in operations:
+        check_versions(call.principal, given, staged=True)
 
     async def work(tx: Transaction) -> list[Any]:
         done.clear()
@@ -62,8 +62,6 @@ async def run_operations(call: Call) -> Response:
         for number, (verb, given) in enumerate(operations):
             try:
                 result = await getattr(tx, verb)(**given)
-                if verb == "artifacts":
-                    result = await visible_artifacts(call.principal, None, result)
                 held += _size_of(result)
                 if held > most:
                     raise _too_much(most)
@@ -80,7 +78,7 @@ async def run_operations(call: Call) -> Response:
     if isinstance(result, Replayed):
         return json_answer({"results": None, "commit": plain(result), "replayed": True})
     commit = done[0].committed
-    told = [shown(call.principal, each) for each in result]
+    told = [shown(call.principal, each, call.namespace) for each in result]
     return json_answer({"results": told, "commit": plain(commit), "replayed": False})
 
 
