@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crux_workspace.api.facade import Workspace
+from crux_workspace.api.transaction import Transaction
 from crux_workspace.mounts.routing import Router
 from crux_workspace.storage.records import RecordStore
 
-__all__ = ["Binding", "binding_of", "path_label", "records_of", "router_of"]
+__all__ = ["Binding", "Staged", "binding_of", "path_label", "records_of", "router_of", "staged_by"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,22 @@ def router_of(workspace: Workspace) -> Router:
 def records_of(workspace: Workspace) -> RecordStore:
     """Return the store of its records; it stays the workspace's own to close."""
     return workspace._core.records
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What an open transaction holds."""
+
+    memory_bytes: int
+    """Staged content that lies in records, what was read of the files it looked at, and about 1,000 bytes for each path."""
+    uploaded_bytes: int
+    """Staged content that lies in the asset store already."""
+
+
+def staged_by(tx: Transaction) -> Staged:
+    """Return what a transaction holds. Cost: the number of paths that it looked at."""
+    tree = tx._staged.tree
+    return Staged(tree.held_bytes, tree.uploaded_bytes)
 
 
 async def path_label(workspace: Workspace, path: str) -> str | None:

@@ -12,6 +12,7 @@ from crux_workspace.engine.codec import ArtifactRecord, AssetCount, Op, decode
 from crux_workspace.engine.committer import Done, Finished
 from crux_workspace.engine.content import asset_prefix, stored
 from crux_workspace.engine.entry import artifact_result, inline_uri
+from crux_workspace.engine.gathering import gather
 from crux_workspace.engine.keys import artifact_key, asset_key
 from crux_workspace.engine.parts import open_asset
 from crux_workspace.engine.reads import TreeReads
@@ -197,6 +198,7 @@ async def _resolve_inline(space: Space, uri: str, inline: re.Match[str]) -> byte
     where = normalise(path)
     space.router.readable(where)
     found = await open_version(space, space.reads(), where, version)
+    gather(found.path, found.of.size)
     return await stored(ports, found.path, found.of, found.body)
 
 
@@ -208,9 +210,11 @@ async def _resolve_asset(space: Space, uri: str) -> bytes:
     for ref, record in zip(refs, records, strict=True):
         count = None if record is None else decode(AssetCount, record.value)
         if count is not None and count.uri == uri:
+            gather("The asset", count.size)
             return await open_asset(ports, ref, sha256=count.sha256)
     async for _, artifact, _ in space.reads().artifacts("/", after=None):
         if artifact.uri == uri and artifact.asset is not None:
+            gather("The asset", artifact.size)
             return await open_asset(ports, artifact.asset, sha256=artifact.sha256)
     if any(ref in unquote(uri) or ref in uri for ref in refs):
         raise PathNotFoundError("What the URI named is not kept any more.")

@@ -16,6 +16,7 @@ from crux_workspace.engine.content import (
 )
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.expiry import expired_files
+from crux_workspace.engine.gathering import gather
 from crux_workspace.engine.parts import corrupt
 from crux_workspace.engine.reads import TreeReads, VersionedReads
 from crux_workspace.errors import (
@@ -203,6 +204,8 @@ async def read(
         else:
             piece = await bytes_of(space.ports, path, found.of, offset, max_inline_bytes)
         return _window_of(found, *piece)
+    most = found.of.size if lines or max_inline_bytes is None else max_inline_bytes
+    gather(path, found.of.size if found.of.kind == "j" else min(most, found.of.size))
     if lines:
         text = await load_text(space.ports, path, found.of, found.body)
         return _line_window(found, text, start_line, end_line)
@@ -259,6 +262,7 @@ async def read_text(space: Space, reads: TreeReads, path: str, *, version: int |
     found = await open_version(space, reads, path, version)
     if found.of.kind == "b":
         raise binary_refused(path, "cannot be read as text")
+    gather(path, found.of.size)
     return await load_text(space.ports, path, found.of, found.body)
 
 
@@ -267,6 +271,7 @@ async def read_bytes(space: Space, reads: TreeReads, path: str, *, version: int 
     if (tree := sourced.source_at(space, reads, path)) is not None:
         return await sourced.read_bytes(tree, path, version)
     found = await open_version(space, reads, path, version)
+    gather(path, found.of.size)
     return await stored(space.ports, path, found.of, found.body)
 
 
@@ -278,6 +283,7 @@ async def read_json(space: Space, reads: TreeReads, path: str, *, version: int |
     found = await open_version(space, reads, path, version)
     if found.of.kind == "b":
         raise binary_refused(path, "holds no JSON")
+    gather(path, found.of.size)
     data = await stored(space.ports, path, found.of, found.body)
     return load(data) if found.of.kind == "j" else _parsed(path, data)
 
@@ -314,6 +320,7 @@ async def read_many(
         if entry.head.kind == "b":
             result[given] = BinaryContent(uri=entry.head.uri, **found.common())
             continue
+        gather(path, entry.head.size)
         value = await content_value(space.ports, path, entry.head, entry.body)
         if entry.head.kind == "j":
             result[given] = JsonContent(content=value, **found.common())

@@ -11,6 +11,7 @@ from crux_workspace.engine.codec import Attributes
 from crux_workspace.engine.committer import Finished
 from crux_workspace.engine.content import load_text
 from crux_workspace.engine.entry import Entry, PastState
+from crux_workspace.engine.gathering import gather
 from crux_workspace.engine.keys import head_key
 from crux_workspace.engine.measuring import check_file_size
 from crux_workspace.engine.tree import LiveTree
@@ -118,6 +119,7 @@ async def _text(space: Space, path: str, version: int) -> str:
         return ""
     if of.kind == "b":
         raise binary_refused(path, "cannot be compared line by line")
+    gather(path, of.size)
     return await load_text(space.ports, path, of, at.body)
 
 

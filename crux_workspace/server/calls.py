@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import re
 from collections.abc import AsyncIterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import msgspec
 from starlette.requests import Request
 
-from crux_workspace.errors import ErrorCode
+from crux_workspace.errors import ErrorCode, LimitExceededError
 from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.operations.space import digest_of
 from crux_workspace.server.principals import Principal
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.ranges import tags_in
@@ -33,11 +37,13 @@ if TYPE_CHECKING:
     from crux_workspace.server.dispatching import Service
     from crux_workspace.server.route import Route
 
-__all__ = ["ACTOR", "IDEMPOTENCY_KEY", "TRANSACTION", "Call"]
+__all__ = ["ACTOR", "IDEMPOTENCY_KEY", "STEP", "TRANSACTION", "Call"]
 
 ACTOR = "workspace-actor"
 IDEMPOTENCY_KEY = "idempotency-key"
 TRANSACTION = "workspace-transaction"
+STEP = "workspace-step"
+"""Header that numbers the changes of an open transaction from 1, so that one whose answer was lost can be sent again."""
 _JSON_TYPES = ("application/json",)
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NO_ID = "0" * 32
@@ -49,15 +55,18 @@ class Call:
     """A request that was let in."""
 
     __slots__ = (
+        "_is_over",
         "_workspace",
         "body",
         "conditional",
+        "gathered",
         "held",
         "principal",
         "query",
         "request",
         "route",
         "service",
+        "streamed",
     )
 
     def __init__(
@@ -70,9 +79,14 @@ class Call:
         self.query: Any = NoQuery()
         self.body: Any = None
         self.held = 0
-        """Bytes of its body that are counted as kept in memory."""
+        """Bytes of its body, and of what it reads, that are counted as kept in memory."""
+        self.gathered = 0
+        """Bytes of content that it has read."""
+        self.streamed: str | None = None
+        """Hash of the body of a numbered change, once it has come whole."""
         self.conditional = False
         """Headers say which version it has to find: a conflict is the answer to them."""
+        self._is_over = False
         self._workspace: Workspace | None = None
 
     async def read(self) -> None:
@@ -186,6 +200,57 @@ class Call:
             raise failed_precondition(path, {"current_version": current})
         return file
 
+    # -- what it reads
+
+    def gather(self, path: str, size: int) -> None:
+        """Count content that it is about to read.
+
+        Raises:
+            LimitExceededError: It is too much for one request (``FILE_TOO_LARGE``).
+            Refusal: All requests hold too much together (503).
+        """
+        most = self.service.limits.max_read_bytes
+        if self.gathered + size > most:
+            raise LimitExceededError(
+                f"{path} is too large for this request, which may read {most} bytes.",
+                code=ErrorCode.FILE_TOO_LARGE,
+                details={"path": path, "size": size, "limit": most},
+                hint="Read a window of it, fewer files at once, or its bytes by GET /v1/file.",
+            )
+        self._hold(size)
+        self.gathered += size
+
+    def forget_read(self) -> None:
+        """Begin to count anew: what was read is let go of, and read again."""
+        self._hold(-self.gathered)
+        self.gathered = 0
+
+    def _hold(self, size: int) -> None:
+        if not self._is_over:
+            self.service.hold(size)
+            self.held += size
+
+    def release(self) -> None:
+        """Let go of what it holds; what still goes on for its sake is not counted any more."""
+        self.service.hold(-self.held)
+        self.held = 0
+        self._is_over = True
+
+    # -- which request it is
+
+    def digest(self) -> str:
+        """Hash what two requests under one number must agree on, a streamed body aside."""
+        asked = json.dumps(msgspec.to_builtins([self.query, self.body]), sort_keys=True)
+        names = ("if-match", "if-none-match", IDEMPOTENCY_KEY)
+        headers = [self.request.headers.get(name) for name in names]
+        return digest_of(f"{self.request.method} {self.route.path}", [asked, *headers])
+
+    async def take_streamed(self) -> None:
+        """Take in a streamed body for its hash alone."""
+        if self.streamed is None:
+            async for _ in self.body_chunks(self.service.limits.max_body_bytes):
+                pass
+
     # -- its body
 
     async def json_body(self) -> bytes:
@@ -209,8 +274,7 @@ class Call:
         """Return a body that fits into memory; `encodings` are let through as they are."""
         parts = []
         async for chunk in self.body_chunks(limit, encodings=encodings):
-            self.service.hold(len(chunk))
-            self.held += len(chunk)
+            self._hold(len(chunk))
             parts.append(chunk)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -229,6 +293,7 @@ class Call:
         if declared.isdigit() and int(declared) > limit:
             raise too_large(limit)
         taken = 0
+        hasher = hashlib.sha256() if STEP in headers and self.route.raw_body else None
         limits = self.service.limits
         began = monotonic()
         chunks = aiter(self.request.stream())
@@ -239,6 +304,7 @@ class Call:
                     if taken < limits.slowest_taken(monotonic() - began):
                         raise TimeoutError
             except StopAsyncIteration:
+                self.streamed = None if hasher is None else hasher.hexdigest()
                 return
             except TimeoutError:
                 raise Refusal(
@@ -248,6 +314,8 @@ class Call:
             if taken > limit:
                 raise too_large(limit)
             if chunk:
+                if hasher is not None:
+                    hasher.update(chunk)
                 yield chunk
 
 

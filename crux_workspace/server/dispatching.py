@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from crux_workspace.engine.gathering import gathering
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.model.failures import where_it_failed
 from crux_workspace.server.access import let_in
@@ -211,7 +212,7 @@ class Service:
         principal = let_in(self, request, writes=route.writes, approves=route.approves)
         call = Call(self, route, request, principal)
         try:
-            with self._working():
+            with self._working(), gathering(call.gather):
                 await call.read()
                 if call.transaction is not None and not route.in_transaction:
                     raise Refusal(400, "This cannot be done in an open transaction.")
@@ -237,7 +238,7 @@ class Service:
                 raise failed_precondition(str(told.details.get("path")), told.details) from error
             raise told from error
         finally:
-            self.hold(-call.held)
+            call.release()
         await answer(scope, receive, send)
 
     def _check(self, request: Request) -> None:

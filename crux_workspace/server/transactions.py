@@ -56,6 +56,7 @@ async def run_operations(call: Call) -> Response:
 
     async def work(tx: Transaction) -> list[Any]:
         done.clear()
+        call.forget_read()
         done.append(tx)
         results = []
         held, most = 0, call.service.limits.max_json_bytes
