@@ -13,11 +13,10 @@ from crux_workspace.server.limits import ServiceLimits
 
 __all__ = ["Received", "Sent"]
 
-_REST_BYTES, _REST_S = 1 << 20, 1.0
-"""What is taken in of a refused body so that the connection can go on."""
-_LINGER_BYTES, _LINGER_S = 64 << 20, 3.0
+_REST_BYTES, _REST_S, _REST_SILENT_S = 1 << 20, 1.0, 0.2
+"""What is taken in of a refused body so that the connection can go on, and how long a client may be silent meanwhile."""
+_LINGER_BYTES, _LINGER_S, _LINGER_SILENT_S = 64 << 20, 3.0, 1.0
 """What is thrown away of one before the connection is closed under it."""
-_SILENT_S = 1.0
 
 
 class Received:
@@ -44,20 +43,20 @@ class Received:
     async def take_rest(self) -> None:
         """Take in what is left of a small body; a client that asks before it sends is not told to."""
         if not self._asks_first:
-            await self._take(_REST_BYTES, _REST_S)
+            await self._take(_REST_BYTES, _REST_S, _REST_SILENT_S)
 
     async def linger(self) -> None:
         """Throw away what a client still sends that was answered already: closed at once, it would lose the answer.
 
         That ends with the body, when the client falls silent, and after 64 MiB or 3 seconds.
         """
-        await self._take(_LINGER_BYTES, _LINGER_S)
+        await self._take(_LINGER_BYTES, _LINGER_S, _LINGER_SILENT_S)
 
-    async def _take(self, most: int, seconds: float) -> None:
+    async def _take(self, most: int, seconds: float, silent_s: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while most > 0 and not self.whole:
-                    async with asyncio.timeout(_SILENT_S):
+                    async with asyncio.timeout(silent_s):
                         most -= len((await self()).get("body", b""))
 
 

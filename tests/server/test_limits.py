@@ -195,7 +195,8 @@ async def test_a_body_that_stops_is_let_go_and_nothing_is_written(ws: Workspace)
         assert await ws.stat("/workspace/a.bin") is None
 
 
-async def test_a_body_that_crawls_is_let_go(ws: Workspace) -> None:
+async def test_a_body_that_crawls_is_let_go(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "_LINGER_S", 0.3)
     async with limited(ws, idle_seconds=0.3, slowest_bytes_per_second=10_000) as client:
         async with connected(client) as (reader, writer):
             writer.write(PUT + b"content-length: 1000\r\n\r\n")
