@@ -391,37 +391,6 @@ async def test_a_transactions_answer_is_bounded(http: httpx.AsyncClient, ws: Wor
     assert (answer.status_code, answer.json()["code"]) == (413, "COMMIT_TOO_LARGE"), answer.text
 
 
-@pytest.mark.parametrize("size", [1_000, 400_000])
-async def test_the_bytes_are_those_that_the_headers_tell_of(
-    http: httpx.AsyncClient, ws: Workspace, size: int
-) -> None:
-    at, away = "/workspace/a.bin", "/workspace/b.bin"
-    files = {
-        f'"{(await ws.write(path, data)).id}.1"': data
-        for path, data in ((at, b"a" * size), (away, b"b" * size))
-    }
-
-    async def exchange() -> None:
-        while True:
-            async with ws.transaction() as tx:
-                await tx.rename(at, "/workspace/c.bin")
-                await tx.rename(away, at)
-                await tx.rename("/workspace/c.bin", away)
-            await asyncio.sleep(0)
-
-    exchanging = asyncio.ensure_future(exchange())
-    seen = set()
-    try:
-        for _ in range(30):
-            for version in ({}, {"version": "1"}):
-                answer = await http.get("/v1/file", params={"path": at, **version})
-                assert answer.content == files[answer.headers["etag"]]
-                seen.add(answer.headers["etag"])
-    finally:
-        exchanging.cancel()
-    assert seen == set(files)
-
-
 async def test_a_repeated_change_is_told_its_answer_again_whatever_the_file_is_by_now(
     http: httpx.AsyncClient, ws: Workspace
 ) -> None:

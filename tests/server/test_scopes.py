@@ -250,43 +250,6 @@ async def test_versions_from_outside_stay_there(ws: Workspace, part: httpx.Async
     assert (await ws.read_text(at)) == f"{HIDDEN} two"  # who sees all may
 
 
-async def test_a_version_is_judged_by_the_very_file_that_is_read(
-    ws: Workspace, part: httpx.AsyncClient
-) -> None:
-    at, away = "/outputs/a.md", f"/{HIDDEN}/a.md"
-    await ws.write(away, f"{HIDDEN} one")
-    await ws.write(away, "two")
-    await ws.write(at, "one")
-    await ws.write(at, "two")
-    seen: list[tuple[int, str]] = []
-
-    async def exchange() -> None:
-        while True:
-            async with ws.transaction() as tx:
-                await tx.rename(at, "/workspace/between.md")
-                await tx.rename(away, at)
-                await tx.rename("/workspace/between.md", away)
-            await asyncio.sleep(0)
-
-    exchanging = asyncio.ensure_future(exchange())
-    try:
-        for _ in range(40):
-            for answer in await asyncio.gather(
-                get(part, "content", path=at, version=1),
-                get(part, "file", path=at, version=1),
-                get(part, "file", path=at, version=1, form="text"),
-                get(part, "diff", path=at, from_version=1, to_version=2),
-                post(part, "finalize", path=at, version=1),
-                get(part, "artifacts"),
-            ):
-                assert HIDDEN not in answer.text, answer.request.url
-                seen.append((answer.status_code, str(answer.request.url.path)))
-    finally:
-        exchanging.cancel()
-    for route in ("/v1/content", "/v1/file", "/v1/diff"):
-        assert {(200, route), (404, route)} <= set(seen)  # both files were met
-
-
 async def test_a_commit_over_the_border_cannot_be_taken_back(
     ws: Workspace, part: httpx.AsyncClient
 ) -> None:
