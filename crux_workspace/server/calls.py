@@ -18,7 +18,7 @@ from crux_workspace.errors import ErrorCode, LimitExceededError
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.operations.space import digest_of
 from crux_workspace.server.principals import Principal
-from crux_workspace.server.problems import Refusal
+from crux_workspace.server.problems import Refusal, failed_precondition, too_large
 from crux_workspace.server.ranges import tags_in
 from crux_workspace.server.shapes import CommonQuery, NoQuery, PastQuery
 from crux_workspace.server.wire import (
@@ -317,25 +317,3 @@ class Call:
                 if hasher is not None:
                     hasher.update(chunk)
                 yield chunk
-
-
-def failed_precondition(path: str, details: dict[str, Any]) -> Refusal:
-    """Make the error of a file that is not the one that a header names."""
-    return Refusal(
-        412,
-        f"{path} is not what If-Match or If-None-Match demands; read it again and decide again.",
-        code=ErrorCode.VERSION_CONFLICT,
-        details={"path": path, **details},
-        retryable=True,
-    )
-
-
-def too_large(limit: int) -> Refusal:
-    """Make the error of a body above its limit."""
-    return Refusal(
-        413,
-        f"The body has more than {limit} bytes.",
-        code=ErrorCode.FILE_TOO_LARGE,
-        details={"limit": limit},
-        close=True,
-    )

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_to_bytes
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -17,13 +16,14 @@ from crux_workspace.engine.gathering import gathering
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.model.failures import where_it_failed
 from crux_workspace.server.access import let_in
-from crux_workspace.server.calls import Call, failed_precondition
+from crux_workspace.server.addressing import is_a_thread, is_plain
+from crux_workspace.server.calls import Call
 from crux_workspace.server.exchange import Received, Sent
 from crux_workspace.server.held_open import Transactions
 from crux_workspace.server.labels import Labels
 from crux_workspace.server.limits import ServiceLimits
 from crux_workspace.server.masking import masked_error
-from crux_workspace.server.problems import Refusal, busy, problem, too_slow
+from crux_workspace.server.problems import Refusal, busy, failed_precondition, problem, too_slow
 from crux_workspace.server.route import Route
 from crux_workspace.server.routes import ROUTES
 from crux_workspace.server.sessions import Sessions
@@ -45,7 +45,6 @@ for _route in ROUTES:
     if _route.method == "GET":
         _METHODS[_route.path]["HEAD"] = _route
 
-_SLASHES = set(b"/\\")
 _LIMITS = (408, 413, 414, 429, 431, 503, 504)
 Plain = Callable[[Request], Awaitable[Response]]
 
@@ -182,7 +181,7 @@ class Service:
         self._check(request)
         path, method = scope["path"], scope["method"]
         methods = _METHODS.get(path)
-        if methods is not None and _is_plain(scope):
+        if methods is not None and is_plain(scope):
             route = methods.get(method)
             if route is None:
                 raise Refusal(
@@ -191,14 +190,14 @@ class Service:
                     headers={"allow": ", ".join(sorted(methods))},
                 )
             await self._answer(route, request, scope, receive, send)
-        elif path in self._plain and _is_plain(scope):
+        elif path in self._plain and is_plain(scope):
             if method not in ("GET", "HEAD"):
                 raise Refusal(
                     405, f"{path} does not take {method}.", headers={"allow": "GET, HEAD"}
                 )
             answer = await self._plain[path](request)
             await answer(scope, receive, send)
-        elif self._approvals is not None and _is_a_thread(scope):
+        elif self._approvals is not None and is_a_thread(scope):
             let_in(self, request, approves=True, writes=method == "POST")
             await self._approvals(scope, receive, send)
         elif self._inspector is not None and (path == "/" or path.startswith("/inspector")):
@@ -312,18 +311,3 @@ def _head_of(answer: Response) -> Response:
     if "content-length" not in answer.headers:
         del head.headers["content-length"]
     return head
-
-
-def _is_a_thread(scope: Scope) -> bool:
-    """Tell whether a path is one of a thread: its parts are names, and no way to another address."""
-    if not scope["path"].startswith("/threads/"):
-        return False
-    raw = scope.get("raw_path") or scope["path"].encode()
-    parts = [unquote_to_bytes(part) for part in raw.split(b"/")[1:]]
-    return not any(part in (b"", b".", b"..") or _SLASHES & set(part) for part in parts)
-
-
-def _is_plain(scope: Scope) -> bool:
-    """Tell whether the path came as it is: an encoded spelling of a route is none."""
-    raw = scope.get("raw_path")
-    return raw is None or b"%" not in raw

@@ -16,11 +16,11 @@ from crux_workspace.api.opening import OpenedFile, open_file
 from crux_workspace.errors import ErrorCode, PathNotFoundError
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.jsontext import dump_compact
-from crux_workspace.server.calls import Call, failed_precondition
+from crux_workspace.server.calls import Call
 from crux_workspace.server.changing import carry_out
 from crux_workspace.server.masking import shown
 from crux_workspace.server.partial import check_uri, check_versions
-from crux_workspace.server.problems import Refusal
+from crux_workspace.server.problems import Refusal, failed_precondition
 from crux_workspace.server.ranges import Span, matches, span_of, tags_in
 from crux_workspace.server.wire import as_if_version, check_charset, etag_of, json_answer
 

@@ -7,9 +7,9 @@ from collections import OrderedDict
 
 from starlette.responses import Response
 
-from crux_workspace.server.calls import Call, too_large
+from crux_workspace.server.calls import Call
 from crux_workspace.server.naming import visible_namespaces
-from crux_workspace.server.problems import Refusal
+from crux_workspace.server.problems import Refusal, too_large
 from crux_workspace.server.shapes import NamespacesQuery
 from crux_workspace.server.wire import json_answer
 from crux_workspace.telemetry.otlp import JSON, PROTOBUF, Marker, markers_of
