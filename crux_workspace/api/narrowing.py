@@ -53,7 +53,7 @@ def narrowed(workspace: Workspace, paths: Iterable[str]) -> Workspace:
         mounts |= {mount.path: mount for mount in below}
     part = replace(
         core,
-        router=Router(mounts.values()),
+        router=Router(mounts.values(), is_part=set(mounts) != {m.path for m in core.router.mounts}),
         close_storage=None,
         owns_runtime=False,
         watches=WeakSet(),

@@ -115,6 +115,10 @@ class VersionedReads(TreeReads, Protocol):
         """Return the last ended state of a version."""
         ...
 
+    def versions(self, file_id: str, *, below: int | None) -> AsyncIterator[PastState]:
+        """Iterate over the ended versions of a file, newest first."""
+        ...
+
 
 def directory_key(path: str) -> str:
     """The key below which everything in a directory lies; a cursor's position behind the directory."""

@@ -42,6 +42,8 @@ from crux_workspace.storage.records import Reader, Record
 
 __all__ = ["StagedFile", "StagedTree", "transaction_conflict"]
 
+_ENTRY_BYTES = 1_000
+"""About what a path takes that was looked at or staged, its content aside."""
 STALE = -1
 """Expectation of a path that changed since the start: it can never hold."""
 
@@ -462,6 +464,23 @@ class StagedTree(LiveTree):
             return
         self._put(path, _Slot(None))
         self._put(gone.path, _Slot(None, gone))
+
+    # -- what it costs
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes: what was staged, and what was read of the files that it looked at. Cost: their number."""
+        size = (len(self._slots) + len(self._base)) * _ENTRY_BYTES
+        for staged in self.files.values():
+            contents = (staged.content, *(frozen.content for frozen in staged.frozen))
+            size += sum(len(c.body) for c in contents if c is not None and c.body is not None)
+        read = (entry for entry in self._base.values() if entry is not None)
+        return size + sum(len(entry.body) for entry in read if entry.body is not None)
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """How much was put into the asset store for what is staged."""
+        return sum(upload.size for upload in self.uploads.values())
 
     # -- the end
 

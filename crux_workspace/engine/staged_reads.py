@@ -107,6 +107,11 @@ class StagedReads:
         """Return a version of a file that is not its newest."""
         return await self.tree.version_state(file_id, version, bodies=bodies)
 
+    async def versions(self, file_id: str, *, below: int | None) -> AsyncIterator[PastState]:
+        """Iterate over the versions of a file that ended before the transaction, newest first."""
+        async for state in self.tree.states(file_id, below=below):
+            yield state
+
     async def identity(self, path: str, *, bodies: bool = False) -> Identity:
         """Return which file a path stands for."""
         await self.tree.look(path, bodies=bodies)

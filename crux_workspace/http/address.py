@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from urllib.parse import quote, urlencode, urlsplit
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.bearers import is_bearer
 from crux_workspace.model.sendable import writable
 
 __all__ = ["Address"]
-
-_MAX_TOKEN_CHARACTERS = 8_192
 
 
 class Address:
@@ -69,13 +68,7 @@ def _checked(base_url: object) -> str:
 def _checked_token(token: object) -> str | None:
     if token is None:
         return None
-    if (
-        isinstance(token, str)
-        and 0 < len(token) <= _MAX_TOKEN_CHARACTERS
-        and token.isascii()
-        and token.isprintable()
-        and " " not in token
-    ):
+    if isinstance(token, str) and is_bearer(token):
         return token
     raise InvalidInputError(
         "token must be a non-empty string of visible ASCII characters, or None.",

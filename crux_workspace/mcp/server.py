@@ -12,6 +12,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 
+from crux_workspace.api.inside import binding_of
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.mcp.changes import Changes
 from crux_workspace.mcp.resources import Resources
@@ -68,7 +69,7 @@ class _Serving:
     ) -> None:
         self.ws = workspace
         self.read_only = read_only
-        self.name_actor = name_actor and workspace._runner.actor is None
+        self.name_actor = name_actor and binding_of(workspace).actor is None
         self.options = options
         self.resources = Resources(workspace)
         self.changes = Changes(workspace)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.addresses import is_loopback
+from crux_workspace.model.bearers import check_secret
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
 
 __all__ = ["http_app", "serve_http", "serve_stdio"]
-
-_MIN_TOKEN = 16
 
 
 async def serve_stdio(server: Server[Any]) -> None:
@@ -36,12 +35,10 @@ def http_app(server: Server[Any], *, host: str = "127.0.0.1", token: str | None 
         The application; its lifespan has to be run.
 
     Raises:
-        InvalidInputError: A token that is too short, or none on an address that others can reach (``INVALID_ARGUMENT``).
+        InvalidInputError: A token too short or that no header can hold, or none on an address that others can reach (``INVALID_ARGUMENT``).
     """
-    if token is not None and len(token) < _MIN_TOKEN:
-        raise InvalidInputError(
-            f"The token must have at least {_MIN_TOKEN} characters.", details={"option": "token"}
-        )
+    if token is not None:
+        check_secret(token)
     if token is None and not is_loopback(host):
         raise InvalidInputError(
             f"Without a token the server would let anybody who reaches {host} change files.",

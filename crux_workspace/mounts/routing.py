@@ -28,7 +28,9 @@ DEFAULT_MOUNTS = (
 class Router:
     """The mounts of one workspace, deepest wins."""
 
-    def __init__(self, mounts: Iterable[Mount]) -> None:
+    def __init__(self, mounts: Iterable[Mount], *, is_part: bool = False) -> None:
+        self.is_part = is_part
+        """The tree has more than these mounts: what files were outside of them is not told."""
         given: object = mounts
         if not isinstance(given, Iterable):
             raise InvalidInputError("mounts must be a list of Mount.", details={"option": "mounts"})
@@ -66,6 +68,20 @@ class Router:
             return None
         mount = self.find(path)
         return None if mount is None else self._sources.get(mount.path)
+
+    def scopes(self, path: str) -> list[str]:
+        """Return the directories that are read for what lies below a path, in order, none inside another.
+
+        In a part of a tree each mount is one: what else the tree holds is not read, and so changes nothing for who reads.
+        """
+        if not self.is_part or self.find(path) is not None:
+            return [path]
+        found: list[str] = []
+        for mount in self.mounts:
+            inside = bool(found) and is_below(mount.path, found[-1])
+            if mount.source is None and is_below(mount.path, path) and not inside:
+                found.append(mount.path)
+        return found
 
     def sources_within(self, path: str) -> list[SourceTree]:
         """Return the source trees of the mounts strictly below a path, in order."""

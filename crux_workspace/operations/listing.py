@@ -15,8 +15,9 @@ from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cu
 from crux_workspace.operations import sourced, sourced_listing
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Space, slash_refused
+from crux_workspace.storage.records import Contains
 
-__all__ = ["globbed", "list_page"]
+__all__ = ["globbed", "list_page", "local_files"]
 
 _PAGE = 256
 
@@ -120,8 +121,10 @@ async def globbed(
     space: Space, reads: TreeReads, pattern: Glob, *, after: str | None = None, bodies: bool = False
 ) -> AsyncIterator[Entry]:
     """Iterate over the files that a glob matches, in order."""
-    async for entry in reads.files(pattern.base, after=after, bodies=bodies, within=pattern):
-        if pattern.matches(entry.path) and space.router.is_local(entry.path):
+    async for entry in local_files(
+        space, reads, pattern.base, after=after, bodies=bodies, within=pattern
+    ):
+        if pattern.matches(entry.path):
             yield entry
 
 
@@ -135,9 +138,27 @@ async def _matching(
 async def _below(
     space: Space, reads: TreeReads, path: str, after: str | None
 ) -> AsyncIterator[tuple[str, WorkspaceFile]]:
-    async for below in reads.files(path, after=after):
-        if space.router.is_local(below.path):
-            yield head_key(below.path), space.file(below)
+    async for below in local_files(space, reads, path, after=after):
+        yield head_key(below.path), space.file(below)
+
+
+async def local_files(
+    space: Space,
+    reads: TreeReads,
+    path: str,
+    *,
+    after: str | None = None,
+    bodies: bool = False,
+    filter: Contains | None = None,
+    within: Glob | None = None,
+) -> AsyncIterator[Entry]:
+    """Iterate over the files below a path that are kept here, in order; nothing outside of the mounts is read."""
+    for scope in space.router.scopes(path):
+        async for entry in reads.files(
+            scope, after=after, bodies=bodies, filter=filter, within=within
+        ):
+            if space.router.is_local(entry.path):
+                yield entry
 
 
 async def _with_sources(

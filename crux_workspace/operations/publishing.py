@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from urllib.parse import unquote
 
 from crux_workspace.engine.built import Built
@@ -12,6 +12,7 @@ from crux_workspace.engine.codec import ArtifactRecord, AssetCount, Op, decode
 from crux_workspace.engine.committer import Done, Finished
 from crux_workspace.engine.content import asset_prefix, stored
 from crux_workspace.engine.entry import artifact_result, inline_uri
+from crux_workspace.engine.gathering import gather
 from crux_workspace.engine.keys import artifact_key, asset_key
 from crux_workspace.engine.parts import open_asset
 from crux_workspace.engine.reads import TreeReads
@@ -23,6 +24,7 @@ from crux_workspace.model.files import Status, WorkspaceFile
 from crux_workspace.model.globs import compile_glob, has_glob
 from crux_workspace.model.paths import is_at_or_below, normalise
 from crux_workspace.operations import sourced
+from crux_workspace.operations.origins import check_restored, may_show
 from crux_workspace.operations.reading import (
     open_version,
     version_missing,
@@ -51,6 +53,8 @@ async def finalize(
         await tree.look(path, ways=False, extra=[artifact_key(path)])
         entry = await expected_entry(tree, path, options)
         pinned = entry.version if version is None else version
+        if version is not None:
+            await check_restored(space.router, tree, path, entry.file_id, version)
         if pinned != entry.version:
             await _check_kept(tree, path, entry.file_id, pinned, entry.version)
         draft = Draft.like(entry, status="final", pinned=pinned)
@@ -133,17 +137,27 @@ async def artifacts(
     found: list[Artifact] = []
     if limit == 0:
         return found
-    async for where, record, at in reads.artifacts(base, after=after):
+    async for where, record, at in _below(space, reads, base, after):
         if not space.router.is_local(where) or not within(where) or (directory and where == path):
             continue
         if (status is not None and record.status != status) or (
             kind is not None and record.kind != kind
         ):
             continue
+        if space.router.is_part and not await may_show(space.router, reads, record):
+            continue
         found.append(_result(space, where, record, at))
         if limit is not None and len(found) == limit:
             break
     return found
+
+
+async def _below(
+    space: Space, reads: TreeReads, base: str, after: str | None
+) -> AsyncIterator[tuple[str, ArtifactRecord, int]]:
+    for scope in space.router.scopes(base):
+        async for found in reads.artifacts(scope, after=after):
+            yield found
 
 
 def _scope(path: str | None) -> tuple[str, Callable[[str], bool]]:
@@ -184,6 +198,7 @@ async def _resolve_inline(space: Space, uri: str, inline: re.Match[str]) -> byte
     where = normalise(path)
     space.router.readable(where)
     found = await open_version(space, space.reads(), where, version)
+    gather(found.path, found.of.size)
     return await stored(ports, found.path, found.of, found.body)
 
 
@@ -195,9 +210,11 @@ async def _resolve_asset(space: Space, uri: str) -> bytes:
     for ref, record in zip(refs, records, strict=True):
         count = None if record is None else decode(AssetCount, record.value)
         if count is not None and count.uri == uri:
+            gather("The asset", count.size)
             return await open_asset(ports, ref, sha256=count.sha256)
     async for _, artifact, _ in space.reads().artifacts("/", after=None):
         if artifact.uri == uri and artifact.asset is not None:
+            gather("The asset", artifact.size)
             return await open_asset(ports, artifact.asset, sha256=artifact.sha256)
     if any(ref in unquote(uri) or ref in uri for ref in refs):
         raise PathNotFoundError("What the URI named is not kept any more.")

@@ -16,6 +16,7 @@ from crux_workspace.engine.content import (
 )
 from crux_workspace.engine.entry import Entry, PastState
 from crux_workspace.engine.expiry import expired_files
+from crux_workspace.engine.gathering import gather
 from crux_workspace.engine.parts import corrupt
 from crux_workspace.engine.reads import TreeReads, VersionedReads
 from crux_workspace.errors import (
@@ -34,6 +35,7 @@ from crux_workspace.model.jsontext import load, parse
 from crux_workspace.model.lines import byte_window, window
 from crux_workspace.model.options import needed_number, whole_number
 from crux_workspace.operations import sourced
+from crux_workspace.operations.origins import check_opened
 from crux_workspace.operations.space import Space, not_found
 from crux_workspace.operations.windows import bytes_of, lines_of
 from crux_workspace.storage.layout import META_KEY
@@ -43,7 +45,6 @@ __all__ = [
     "binary_refused",
     "exists",
     "find_version",
-    "inline_file",
     "is_dir",
     "open_version",
     "read",
@@ -105,7 +106,7 @@ def version_missing(path: str, version: int, last: int) -> VersionNotFoundError:
 
 
 async def find_version(
-    reads: VersionedReads, path: str, version: int, *, bodies: bool
+    space: Space, reads: VersionedReads, path: str, version: int, *, bodies: bool
 ) -> tuple[Entry | None, Entry | PastState]:
     """Return (the live file, the version asked for), a deleted file's versions included.
 
@@ -117,6 +118,8 @@ async def find_version(
     known = await reads.identity(path, bodies=bodies)
     if known.file_id is None:
         raise not_found(path)
+    older = reads.versions(known.file_id, below=None)
+    await check_opened(space.router, path, version, known.raw, older)
     if known.raw is not None and known.raw.version == version:
         return known.entry, known.raw
     state = None
@@ -144,7 +147,9 @@ async def open_version(
                 hint = f"{path} is a directory; list it and read one of its files."
             raise not_found(path, hint)
         return Found(path, entry, entry.version, entry.head, entry.body)
-    entry, at = await find_version(cast("VersionedReads", reads), path, version, bodies=bodies)
+    entry, at = await find_version(
+        space, cast("VersionedReads", reads), path, version, bodies=bodies
+    )
     if isinstance(at, Entry):
         return Found(path, entry, at.version, at.head, at.body)
     if at.is_tombstone:
@@ -199,6 +204,8 @@ async def read(
         else:
             piece = await bytes_of(space.ports, path, found.of, offset, max_inline_bytes)
         return _window_of(found, *piece)
+    most = found.of.size if lines or max_inline_bytes is None else max_inline_bytes
+    gather(path, found.of.size if found.of.kind == "j" else min(most, found.of.size))
     if lines:
         text = await load_text(space.ports, path, found.of, found.body)
         return _line_window(found, text, start_line, end_line)
@@ -255,6 +262,7 @@ async def read_text(space: Space, reads: TreeReads, path: str, *, version: int |
     found = await open_version(space, reads, path, version)
     if found.of.kind == "b":
         raise binary_refused(path, "cannot be read as text")
+    gather(path, found.of.size)
     return await load_text(space.ports, path, found.of, found.body)
 
 
@@ -263,19 +271,8 @@ async def read_bytes(space: Space, reads: TreeReads, path: str, *, version: int 
     if (tree := sourced.source_at(space, reads, path)) is not None:
         return await sourced.read_bytes(tree, path, version)
     found = await open_version(space, reads, path, version)
+    gather(path, found.of.size)
     return await stored(space.ports, path, found.of, found.body)
-
-
-async def inline_file(
-    space: Space, reads: TreeReads, path: str
-) -> tuple[WorkspaceFile, bytes] | None:
-    """Return a live file with its bytes when they are in its record. Cost: 1 read."""
-    if sourced.source_at(space, reads, path) is not None:
-        return None
-    entry = await reads.find(path, bodies=True)
-    if entry is None or not entry.head.is_inline:
-        return None
-    return space.file(entry), await stored(space.ports, path, entry.head, entry.body)
 
 
 async def read_json(space: Space, reads: TreeReads, path: str, *, version: int | None) -> Any:  # noqa: ANN401 - a JSON value
@@ -286,6 +283,7 @@ async def read_json(space: Space, reads: TreeReads, path: str, *, version: int |
     found = await open_version(space, reads, path, version)
     if found.of.kind == "b":
         raise binary_refused(path, "holds no JSON")
+    gather(path, found.of.size)
     data = await stored(space.ports, path, found.of, found.body)
     return load(data) if found.of.kind == "j" else _parsed(path, data)
 
@@ -322,6 +320,7 @@ async def read_many(
         if entry.head.kind == "b":
             result[given] = BinaryContent(uri=entry.head.uri, **found.common())
             continue
+        gather(path, entry.head.size)
         value = await content_value(space.ports, path, entry.head, entry.body)
         if entry.head.kind == "j":
             result[given] = JsonContent(content=value, **found.common())

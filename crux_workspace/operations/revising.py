@@ -11,6 +11,7 @@ from crux_workspace.engine.codec import Attributes
 from crux_workspace.engine.committer import Finished
 from crux_workspace.engine.content import load_text
 from crux_workspace.engine.entry import Entry, PastState
+from crux_workspace.engine.gathering import gather
 from crux_workspace.engine.keys import head_key
 from crux_workspace.engine.measuring import check_file_size
 from crux_workspace.engine.tree import LiveTree
@@ -25,6 +26,7 @@ from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.options import needed_number, whole_number
 from crux_workspace.model.versions import VersionEntry
 from crux_workspace.operations import sourced
+from crux_workspace.operations.origins import check_restored
 from crux_workspace.operations.reading import (
     binary_refused,
     find_version,
@@ -111,12 +113,13 @@ async def diff(
 
 async def _text(space: Space, path: str, version: int) -> str:
     """Return a version as text; a deletion has none."""
-    _, at = await find_version(space.reads(), path, version, bodies=True)
+    _, at = await find_version(space, space.reads(), path, version, bodies=True)
     of: Attributes = at.head if isinstance(at, Entry) else at.state
     if isinstance(at, PastState) and at.is_tombstone:
         return ""
     if of.kind == "b":
         raise binary_refused(path, "cannot be compared line by line")
+    gather(path, of.size)
     return await load_text(space.ports, path, of, at.body)
 
 
@@ -151,6 +154,7 @@ async def undo(
         if entry is None:
             return await _undelete(space, tree, path, to_version)
         target = await _undo_target(tree, path, entry, to_version)
+        await check_restored(space.router, tree, path, entry.file_id, target.version)
         check_file_size(space.ports, path, target.attributes.size)
         top = entry.version if entry.head.walk is None else entry.head.walk[1]
         return _restored(entry, target, "undo", (target.position, top))
@@ -241,6 +245,7 @@ async def _undelete(space: Space, tree: LiveTree, path: str, to_version: int | N
         target = await _newest_below(tree, path, file_id, last)
     else:
         target = await _version(tree, path, file_id, to_version, last)
+    await check_restored(space.router, tree, path, file_id, target.version)
     of = target.attributes
     check_file_size(space.ports, path, of.size)
     was_artifact = bool(of.status or of.artifact_kind or of.produced_by)
@@ -278,6 +283,7 @@ async def redo(space: Space, path: str, *, options: Options) -> WorkspaceFile:
                 details={"path": path},
             )
         target = await _next_above(tree, path, entry, walk)
+        await check_restored(space.router, tree, path, entry.file_id, target.version)
         check_file_size(space.ports, path, target.attributes.size)
         return _restored(entry, target, "redo", (target.position, walk[1]))
 

@@ -21,7 +21,7 @@ from crux_workspace.model.options import check_flags, needed_number
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.mounts.source_tree import SourceTree
 from crux_workspace.operations import sourced
-from crux_workspace.operations.listing import globbed
+from crux_workspace.operations.listing import globbed, local_files
 from crux_workspace.operations.sourced_listing import sparing
 from crux_workspace.operations.sourced_search import SourceSearch
 from crux_workspace.operations.sourced_search import grep as grep_source
@@ -141,9 +141,8 @@ async def _scope(
     needle = query.needle
     exact = needle is not None and _ONE_TOKEN(needle.decode()) is not None
     hint = Contains(needle) if exact and needle is not None else None
-    async for entry in reads.files(wanted, bodies=True, filter=hint):
-        if space.router.is_local(entry.path):
-            yield entry
+    async for entry in local_files(space, reads, wanted, bodies=True, filter=hint):
+        yield entry
 
 
 async def _search(

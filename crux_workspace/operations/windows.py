@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 from crux_workspace.engine.codec import Attributes
 from crux_workspace.engine.content import off_loop
+from crux_workspace.engine.gathering import gather
 from crux_workspace.engine.parts import corrupt, load_parts, stream_parts
 from crux_workspace.engine.ports import EnginePorts
 from crux_workspace.model.lines import byte_window, line_bounds
@@ -24,6 +25,7 @@ async def bytes_of(
     """Return a piece of a text by bytes; see `byte_window`. Memory and reading: the piece."""
     first = min(offset, of.size)
     last = of.size if max_bytes is None else min(first + max_bytes, of.size)
+    gather(path, last - first)
     if (first, last) == (0, of.size):
         data, before = await load_parts(ports, path, of), 0
     else:
@@ -53,9 +55,13 @@ async def lines_of(
     offset, passed = _mark_before(of, first - 1)
     reading = _Lines(first - 1 - passed, count, offset)
     pieces = stream_parts(ports, path, of, offset=offset)
+    known = 0
     async with aclosing(pieces):
         async for piece in pieces:
-            if reading.take(piece):
+            is_over = reading.take(piece)
+            gather(path, reading.size - known)
+            known = reading.size
+            if is_over:
                 break
     data = b"".join(reading.taken)
     try:
@@ -86,6 +92,8 @@ class _Lines:
         self.offset = offset
         """Byte at which the lines start, once none is to be skipped any more."""
         self.taken: list[bytes] = []
+        self.size = 0
+        """Bytes that were taken."""
 
     def take(self, piece: bytes) -> bool:
         """Take the next piece; True when there is nothing more to take."""
@@ -96,11 +104,15 @@ class _Lines:
             if self.skip:
                 return False
         if self.count is None:
-            self.taken.append(piece[start:])
+            self._keep(piece[start:])
             return False
         end, self.count = _behind_lines(piece, start, self.count)
-        self.taken.append(piece[start:end])
+        self._keep(piece[start:end])
         return self.count == 0
+
+    def _keep(self, part: bytes) -> None:
+        self.taken.append(part)
+        self.size += len(part)
 
 
 def _behind_lines(piece: bytes, start: int, lines: int) -> tuple[int, int]:

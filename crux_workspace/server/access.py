@@ -12,7 +12,7 @@ from crux_workspace.server.problems import Refusal
 from crux_workspace.server.sessions import COOKIE, check_same_origin
 
 if TYPE_CHECKING:
-    from crux_workspace.server.service import Service
+    from crux_workspace.server.dispatching import Service
 
 __all__ = ["let_in"]
 

@@ -12,11 +12,11 @@ from starlette.types import ASGIApp
 
 from crux_workspace.errors import ErrorCode, StorageError, WorkspaceError
 from crux_workspace.server.access import let_in
+from crux_workspace.server.dispatching import Service
 from crux_workspace.server.limits import ServiceLimits
 from crux_workspace.server.openapi import document
 from crux_workspace.server.principals import Principals
 from crux_workspace.server.problems import Refusal
-from crux_workspace.server.service import Service
 from crux_workspace.server.tokens import Token
 from crux_workspace.telemetry import Telemetry
 from crux_workspace.telemetry.requests import RequestRecorder
@@ -114,7 +114,7 @@ def service_app(
         approvals=approvals,
         inspector=inspector,
         plain=plain,
-        hosts=None if hosts is None else frozenset(hosts),
+        hosts=None if hosts is None else frozenset(host.lower() for host in hosts),
         recorder=RequestRecorder(heard.tracer_provider, heard.meter_provider),
     )
     return service

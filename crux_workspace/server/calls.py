@@ -3,43 +3,71 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import re
 from collections.abc import AsyncIterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import msgspec
 from starlette.requests import Request
 
-from crux_workspace.errors import ErrorCode
+from crux_workspace.errors import ErrorCode, LimitExceededError
 from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.operations.space import digest_of
 from crux_workspace.server.principals import Principal
-from crux_workspace.server.problems import Refusal
+from crux_workspace.server.problems import Refusal, failed_precondition, too_large
 from crux_workspace.server.ranges import tags_in
 from crux_workspace.server.shapes import CommonQuery, NoQuery, PastQuery
-from crux_workspace.server.wire import as_if_version, decode_body, etag_of, moment_of, parse_query
+from crux_workspace.server.wire import (
+    as_if_version,
+    check_charset,
+    decode_body,
+    etag_of,
+    moment_of,
+    parse_query,
+)
 
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
     from crux_workspace.api.transaction import Transaction
     from crux_workspace.api.view import WorkspaceView
-    from crux_workspace.server.routes import Route
-    from crux_workspace.server.service import Service
+    from crux_workspace.server.dispatching import Service
+    from crux_workspace.server.route import Route
 
-__all__ = ["ACTOR", "IDEMPOTENCY_KEY", "TRANSACTION", "Call"]
+__all__ = ["ACTOR", "IDEMPOTENCY_KEY", "STEP", "TRANSACTION", "Call"]
 
 ACTOR = "workspace-actor"
 IDEMPOTENCY_KEY = "idempotency-key"
 TRANSACTION = "workspace-transaction"
+STEP = "workspace-step"
+"""Header that numbers the changes of an open transaction from 1, so that one whose answer was lost can be sent again."""
 _JSON_TYPES = ("application/json",)
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_NO_ID = "0" * 32
+"""The id of no file, which a verb refuses unless it knows the key."""
 _ONE_TAG = re.compile(r'"[0-9a-f]{32}\.[0-9]{1,15}"')
 
 
 class Call:
     """A request that was let in."""
 
-    __slots__ = ("_workspace", "body", "held", "principal", "query", "request", "route", "service")
+    __slots__ = (
+        "_is_over",
+        "_workspace",
+        "body",
+        "conditional",
+        "gathered",
+        "held",
+        "principal",
+        "query",
+        "request",
+        "route",
+        "service",
+        "streamed",
+    )
 
     def __init__(
         self, service: Service, route: Route, request: Request, principal: Principal
@@ -51,7 +79,14 @@ class Call:
         self.query: Any = NoQuery()
         self.body: Any = None
         self.held = 0
-        """Bytes of its body that are counted as kept in memory."""
+        """Bytes of its body, and of what it reads, that are counted as kept in memory."""
+        self.gathered = 0
+        """Bytes of content that it has read."""
+        self.streamed: str | None = None
+        """Hash of the body of a numbered change, once it has come whole."""
+        self.conditional = False
+        """Headers say which version it has to find: a conflict is the answer to them."""
+        self._is_over = False
         self._workspace: Workspace | None = None
 
     async def read(self) -> None:
@@ -71,6 +106,11 @@ class Call:
         """The namespace it works on."""
         given = self.query.namespace if isinstance(self.query, CommonQuery) else None
         return self.principal.namespace(given)
+
+    @property
+    def namespace_or_none(self) -> str | None:
+        """The namespace it works on, where its route is about one."""
+        return self.namespace if isinstance(self.query, CommonQuery) else None
 
     @property
     def workspace(self) -> Workspace:
@@ -127,12 +167,15 @@ class Call:
             return False
         if given.get("if_version") is not None:
             raise Refusal(400, "Name the expected version once: by a header, or by if_version.")
-        return "if_version" in given
+        self.conditional = "if_version" in given
+        return self.conditional
 
     async def expected(
         self, reader: Workspace | Transaction, path: str
     ) -> int | WorkspaceFile | None:
         """Return what ``If-Match`` or ``If-None-Match`` of a change demand, as ``if_version``.
+
+        What is repeated under its idempotency key is told its answer again, whatever the file is by now: with a key the verb judges.
 
         Raises:
             Refusal: The file is none of those that they name (412).
@@ -151,8 +194,62 @@ class Call:
             return as_if_version(wanted.strip(), path)  # judged by the verb, which knows its key
         file = await reader.stat(path)
         if file is None or (wanted.strip() != "*" and etag_of(file) not in tags_in(wanted)):
-            raise failed_precondition(path, None if file is None else file.version)
+            if self.idempotency_key is not None and self.transaction is None:
+                return WorkspaceFile(path, id=_NO_ID, version=1)
+            current = None if file is None else file.version
+            raise failed_precondition(path, {"current_version": current})
         return file
+
+    # -- what it reads
+
+    def gather(self, path: str, size: int) -> None:
+        """Count content that it is about to read.
+
+        Raises:
+            LimitExceededError: It is too much for one request (``FILE_TOO_LARGE``).
+            Refusal: All requests hold too much together (503).
+        """
+        most = self.service.limits.max_read_bytes
+        if self.gathered + size > most:
+            raise LimitExceededError(
+                f"{path} is too large for this request, which may read {most} bytes.",
+                code=ErrorCode.FILE_TOO_LARGE,
+                details={"path": path, "size": size, "limit": most},
+                hint="Read a window of it, fewer files at once, or its bytes by GET /v1/file.",
+            )
+        self._hold(size)
+        self.gathered += size
+
+    def forget_read(self) -> None:
+        """Begin to count anew: what was read is let go of, and read again."""
+        self._hold(-self.gathered)
+        self.gathered = 0
+
+    def _hold(self, size: int) -> None:
+        if not self._is_over:
+            self.service.hold(size)
+            self.held += size
+
+    def release(self) -> None:
+        """Let go of what it holds; what still goes on for its sake is not counted any more."""
+        self.service.hold(-self.held)
+        self.held = 0
+        self._is_over = True
+
+    # -- which request it is
+
+    def digest(self) -> str:
+        """Hash what two requests under one number must agree on, a streamed body aside."""
+        asked = json.dumps(msgspec.to_builtins([self.query, self.body]), sort_keys=True)
+        names = ("if-match", "if-none-match", IDEMPOTENCY_KEY)
+        headers = [self.request.headers.get(name) for name in names]
+        return digest_of(f"{self.request.method} {self.route.path}", [asked, *headers])
+
+    async def take_streamed(self) -> None:
+        """Take in a streamed body for its hash alone."""
+        if self.streamed is None:
+            async for _ in self.body_chunks(self.service.limits.max_body_bytes):
+                pass
 
     # -- its body
 
@@ -163,21 +260,21 @@ class Call:
             Refusal: It is of another type, too large or too slow.
         """
         limit = self.service.limits.max_json_bytes
-        kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in _JSON_TYPES:
+        given = self.request.headers.get("content-type", "")
+        if given.partition(";")[0].strip().lower() not in _JSON_TYPES:
             raise Refusal(
                 415,
                 "The body must be application/json.",
                 hint="Send the header Content-Type: application/json.",
             )
+        check_charset(given)
         return await self.whole_body(limit)
 
     async def whole_body(self, limit: int, *, encodings: tuple[str, ...] = ()) -> bytes:
         """Return a body that fits into memory; `encodings` are let through as they are."""
         parts = []
         async for chunk in self.body_chunks(limit, encodings=encodings):
-            self.service.hold(len(chunk))
-            self.held += len(chunk)
+            self._hold(len(chunk))
             parts.append(chunk)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -196,6 +293,7 @@ class Call:
         if declared.isdigit() and int(declared) > limit:
             raise too_large(limit)
         taken = 0
+        hasher = hashlib.sha256() if STEP in headers and self.route.raw_body else None
         limits = self.service.limits
         began = monotonic()
         chunks = aiter(self.request.stream())
@@ -206,6 +304,7 @@ class Call:
                     if taken < limits.slowest_taken(monotonic() - began):
                         raise TimeoutError
             except StopAsyncIteration:
+                self.streamed = None if hasher is None else hasher.hexdigest()
                 return
             except TimeoutError:
                 raise Refusal(
@@ -215,26 +314,6 @@ class Call:
             if taken > limit:
                 raise too_large(limit)
             if chunk:
+                if hasher is not None:
+                    hasher.update(chunk)
                 yield chunk
-
-
-def failed_precondition(path: str, current: int | None) -> Refusal:
-    """Make the error of a file that is not the one that a header names."""
-    return Refusal(
-        412,
-        f"{path} is not at the version that If-Match names; read it again and decide again.",
-        code=ErrorCode.VERSION_CONFLICT,
-        details={"path": path, "current_version": current},
-        retryable=True,
-    )
-
-
-def too_large(limit: int) -> Refusal:
-    """Make the error of a body above its limit."""
-    return Refusal(
-        413,
-        f"The body has more than {limit} bytes.",
-        code=ErrorCode.FILE_TOO_LARGE,
-        details={"limit": limit},
-        close=True,
-    )

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from starlette.responses import Response
 
-from crux_workspace.errors import ConflictError, ErrorCode
 from crux_workspace.server.calls import Call
 from crux_workspace.server.partial import check_versions, refuse_whole
-from crux_workspace.server.problems import Refusal
 from crux_workspace.server.reading import answer
 from crux_workspace.server.wire import arguments_of, content_of
 
@@ -37,41 +33,18 @@ async def change_verb(call: Call) -> Response:
 
 
 async def carry_out(call: Call, verb: str, given: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Call the verb on the workspace or in the open transaction; what headers expect is a precondition.
-
-    Raises:
-        Refusal: The file is not the one that a header names (412).
-    """
+    """Call the verb on the workspace or in the open transaction; what headers expect is a precondition."""
     workspace = call.workspace
     staged = call.transaction is not None
-    await check_versions(call.principal, workspace, verb, given, staged=staged)
+    check_versions(call.principal, given, staged=staged)
     conditional = call.demands_version(given)
-    with _as_precondition(conditional):
-        if call.transaction is not None:
-            return await call.service.transactions.run(call, verb, given)
-        if conditional:
-            given["if_version"] = await call.expected(workspace, given["path"])
-        if verb not in _KEYLESS and call.idempotency_key is not None:
-            given["idempotency_key"] = call.idempotency_key
-        return await getattr(workspace, verb)(**given)
-
-
-@contextmanager
-def _as_precondition(conditional: bool) -> Iterator[None]:
-    """Let a conflict with the version that a header named be the answer to that header (412)."""
-    try:
-        yield
-    except ConflictError as error:
-        if not conditional:
-            raise
-        raise Refusal(
-            412,
-            error.message,
-            code=ErrorCode(error.code),
-            hint=error.hint,
-            details=error.details,
-            retryable=True,
-        ) from error
+    if call.transaction is not None:
+        return await call.service.transactions.run(call, verb, given)
+    if conditional:
+        given["if_version"] = await call.expected(workspace, given["path"])
+    if verb not in _KEYLESS and call.idempotency_key is not None:
+        given["idempotency_key"] = call.idempotency_key
+    return await getattr(workspace, verb)(**given)
 
 
 class _NoValue(Exception):
@@ -84,9 +57,7 @@ async def update_file(call: Call) -> Response:
     has_value = "content" in given or "content_base64" in given
     if has_value:
         content_of(given)
-    await check_versions(call.principal, call.workspace, "update", given)
-    conditional = call.demands_version(given)
-    if conditional:
+    if call.demands_version(given):
         given["if_version"] = await call.expected(call.workspace, given["path"])
 
     def new_value(_: Any) -> Any:  # noqa: ANN401 - the file's value
@@ -95,14 +66,13 @@ async def update_file(call: Call) -> Response:
         return given["content"]
 
     try:
-        with _as_precondition(conditional):
-            file = await call.workspace.update(
-                given["path"],
-                new_value,
-                max_attempts=1,
-                if_version=given["if_version"],
-                idempotency_key=call.idempotency_key,
-            )
+        file = await call.workspace.update(
+            given["path"],
+            new_value,
+            max_attempts=1,
+            if_version=given["if_version"],
+            idempotency_key=call.idempotency_key,
+        )
     except _NoValue:
         return answer(call, "update", None)
     return answer(call, "update", file)

@@ -41,6 +41,8 @@ async def events(call: Call) -> Response:
     except BaseException:
         await watch.stop()
         raise
+    if call.request.method == "HEAD":
+        await watch.stop()
     return _EventStream(call, watch)
 
 

@@ -12,16 +12,17 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from crux_workspace.api.opening import inline_file
-from crux_workspace.errors import ErrorCode, PathNotFoundError, VersionNotFoundError
+from crux_workspace.api.opening import OpenedFile, open_file
+from crux_workspace.errors import ErrorCode, PathNotFoundError
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.jsontext import dump_compact
-from crux_workspace.server.calls import Call, failed_precondition
+from crux_workspace.server.calls import Call
 from crux_workspace.server.changing import carry_out
+from crux_workspace.server.masking import shown
 from crux_workspace.server.partial import check_uri, check_versions
-from crux_workspace.server.problems import Refusal
+from crux_workspace.server.problems import Refusal, failed_precondition
 from crux_workspace.server.ranges import Span, matches, span_of, tags_in
-from crux_workspace.server.wire import as_if_version, etag_of, json_answer
+from crux_workspace.server.wire import as_if_version, check_charset, etag_of, json_answer
 
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
@@ -31,6 +32,7 @@ __all__ = ["get_file", "put_file", "resolve"]
 
 _WHOLE_BYTES = 256 << 10
 """Up to this size a file is read at once; above it is streamed."""
+_CHUNK_BYTES = 1 << 18
 _SAFE = {
     "x-content-type-options": "nosniff",
     "content-security-policy": "sandbox; default-src 'none'",
@@ -41,7 +43,7 @@ _SAFE = {
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A version of a file, and how to ask for its bytes."""
+    """A version of a file."""
 
     path: str
     version: int
@@ -50,15 +52,15 @@ class _Found:
     content_kind: str
     sha256: str | None
     etag: str | None
-    data: bytes | None = None
-    """The bytes, where they were read along."""
+    opened: OpenedFile | None = None
+    """Gives its bytes; None for a file that a source shows."""
 
 
 async def get_file(call: Call) -> Response:
     """Answer a file's bytes, a range of them, or that the client has them already."""
     given = {"path": call.query.path, "version": call.query.version}
     staged = call.transaction is not None
-    await check_versions(call.principal, call.workspace, "read", given, staged=staged)
+    check_versions(call.principal, given, staged=staged)
     if staged or call.query.form != "bytes":
         return await _whole_file(call)
     tree = call.tree
@@ -74,13 +76,13 @@ async def get_file(call: Call) -> Response:
     if span.partial:
         headers["content-range"] = span.content_range
     headers["content-length"] = str(span.length)
-    return await _sent(call, tree, found, span, headers)
+    return await _sent(call, found, span, headers)
 
 
 def _check_match(call: Call, found: _Found) -> None:
     wanted = call.request.headers.get("if-match")
     if wanted is not None and wanted.strip() != "*" and found.etag not in tags_in(wanted):
-        raise failed_precondition(found.path, found.version)
+        raise failed_precondition(found.path, {"current_version": found.version})
 
 
 def _wanted(call: Call, found: _Found, size: int) -> Span:
@@ -90,20 +92,15 @@ def _wanted(call: Call, found: _Found, size: int) -> Span:
     return span_of(headers.get("range") if counts else None, size)
 
 
-async def _sent(
-    call: Call,
-    tree: Workspace | WorkspaceView,
-    found: _Found,
-    span: Span,
-    headers: dict[str, str],
-) -> Response:
+async def _sent(call: Call, found: _Found, span: Span, headers: dict[str, str]) -> Response:
     status = 206 if span.partial else 200
     if call.request.method == "HEAD" or span.length == 0:
         return Response(status_code=status, headers=headers)
-    if found.data is not None:
-        data = found.data[span.offset : span.offset + span.length]
+    assert found.opened is not None
+    if found.opened.data is not None:
+        data = found.opened.data[span.offset : span.offset + span.length]
         return Response(data, status, headers)
-    body = _body(call, tree, found, span)
+    body = found.opened.stream(span.offset, span.length, chunk_bytes=_CHUNK_BYTES)
     if span.length <= _WHOLE_BYTES:
         return Response(b"".join([chunk async for chunk in body]), status, headers)
     return StreamingResponse(await _begun(body), status, headers)
@@ -113,50 +110,31 @@ async def _find(call: Call, tree: Workspace | WorkspaceView) -> _Found:
     path, version = call.query.path, call.query.version
     if version is not None and call.query.at is not None:
         raise Refusal(400, "A request names a version of a file or a past tree, not both.")
-    data = None
-    inline = await inline_file(tree, path) if version is None else None
-    if inline is None:
-        file = await tree.stat(path)
-    else:
-        file, data = inline.file, inline.data
-    if version is not None and (file is None or file.version != version):
-        return await _older(call, file, version)
-    if file is None:
-        await tree.read(path, max_inline_bytes=0)  # says why there is none
+    opened = await open_file(tree, path, version)
+    if opened is None:
+        return await _shown_by_a_source(call, tree)
+    return _Found(
+        opened.path,
+        opened.version,
+        opened.size,
+        opened.mime_type,
+        opened.content_kind,
+        opened.sha256,
+        f'"{opened.id or opened.sha256}.{opened.version}"',
+        opened,
+    )
+
+
+async def _shown_by_a_source(call: Call, tree: Workspace | WorkspaceView) -> _Found:
+    path = call.query.path
+    file = await tree.stat(path)
+    if file is None or call.query.version is not None:
+        version = call.query.version
+        await call.workspace.read(
+            path, version=version, max_inline_bytes=0
+        )  # says why there is none
         raise PathNotFoundError(f"There is no file at {path}.", details={"path": path})
-    known = file.storage != "virtual"
-    return _Found(
-        file.path,
-        file.version,
-        file.size if known else None,
-        file.mime_type,
-        file.content_kind,
-        file.sha256,
-        etag_of(file) if known and file.id else None,
-        data,
-    )
-
-
-async def _older(call: Call, file: WorkspaceFile | None, version: int) -> _Found:
-    """Find an older version, of a deleted file too; a file's id is not known once it is deleted."""
-    path, workspace = call.query.path, call.workspace
-    entries = await workspace.history(path, limit=1, before=version + 1)
-    if not entries or entries[0].version != version or entries[0].operation == "delete":
-        await workspace.read(path, version=version, max_inline_bytes=0)  # says why there is none
-        raise VersionNotFoundError(
-            f"{path} has no version {version}.", details={"path": path, "version": version}
-        )
-    entry = entries[0]
-    name = entry.sha256 if file is None else file.id
-    return _Found(
-        path,
-        version,
-        entry.size,
-        entry.mime_type,
-        entry.content_kind,
-        entry.sha256,
-        f'"{name}.{version}"',
-    )
+    return _Found(file.path, file.version, None, file.mime_type, file.content_kind, None, None)
 
 
 def _headers(found: _Found) -> dict[str, str]:
@@ -177,19 +155,6 @@ def _headers(found: _Found) -> dict[str, str]:
     if found.sha256 is not None:
         headers["x-workspace-sha256"] = found.sha256
     return headers
-
-
-async def _body(
-    call: Call, tree: Workspace | WorkspaceView, found: _Found, span: Span
-) -> AsyncIterator[bytes]:
-    """Iterate over the bytes of the very version that the headers tell of."""
-    version = None if call.query.at is not None else found.version
-    stream = tree.stream(
-        found.path, version=version, offset=span.offset, length=span.length, chunk_bytes=1 << 18
-    )
-    async with aclosing(cast("Any", stream)) as chunks:
-        async for chunk in chunks:
-            yield chunk
 
 
 async def _begun(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -237,8 +202,17 @@ async def _unsized(
 
 async def put_file(call: Call) -> Response:
     """Write the body to a file."""
-    query, request = call.query, call.request
-    kind = query.kind or _kind_of(request.headers.get("content-type", ""))
+    query, headers = call.query, call.request.headers
+    if "content-range" in headers:
+        raise Refusal(
+            400,
+            "A part of a file cannot be written: the body is the whole content.",
+            details={"option": "content-range"},
+            hint="Leave Content-Range out, or use edit or append.",
+        )
+    kind = query.kind or _kind_of(headers.get("content-type", ""))
+    if kind != "binary":
+        check_charset(headers.get("content-type", ""))
     given: dict[str, Any] = {
         "path": query.path,
         "mime_type": query.mime_type,
@@ -254,7 +228,8 @@ async def put_file(call: Call) -> Response:
         given["encoding"] = "utf-8" if kind == "text" else None
     file = await carry_out(call, "write", given)
     status = 201 if file.version == 1 else 200
-    return json_answer(file, status, {"etag": etag_of(file)})
+    told = shown(call.principal, file, call.namespace)
+    return json_answer(told, status, {"etag": etag_of(file)})
 
 
 def _expected(text: str | None, path: str) -> int | WorkspaceFile | None:
@@ -295,7 +270,7 @@ def _json_of(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
 async def resolve(call: Call) -> Response:
     """Answer the bytes behind an artifact's URI."""
     workspace, uri = call.workspace, call.query.uri
-    await check_uri(call.principal, workspace, uri)
+    check_uri(call.principal, uri)
     data = await workspace.resolve(uri)
     headers = _SAFE | {"content-disposition": "attachment"}
     return Response(data, headers=headers, media_type="application/octet-stream")

@@ -7,7 +7,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crux_workspace.server.masking import shown
+from crux_workspace.api.inside import path_label
+from crux_workspace.server.masking import shown_commits
 
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
@@ -88,7 +89,7 @@ class Labels:
         while True:
             page = await workspace.log(limit=_PAGE, cursor=cursor)
             fresh = [entry for entry in page if entry.sequence > known.sequence]
-            for entry in shown(principal, fresh):
+            for entry in shown_commits(principal, fresh):
                 for change in entry.changes:
                     for path in filter(None, (change.path, change.from_path)):
                         await self._learn(workspace, known, path)
@@ -97,6 +98,6 @@ class Labels:
             cursor = page[-1].cursor
 
     async def _learn(self, workspace: Workspace, known: _Known, path: str) -> None:
-        hashed = await workspace._core.recorder.label(path)
+        hashed = await path_label(workspace, path)
         if hashed is not None:
             known.paths[hashed] = path

@@ -18,7 +18,9 @@ class ServiceLimits:
     max_json_bytes: int = 16 << 20
     """Bytes of a JSON body, which is held in memory."""
     max_held_bytes: int = 256 << 20
-    """Bytes of all such bodies at once."""
+    """Bytes of all such bodies, and of what reads gather, at once."""
+    max_read_bytes: int = 64 << 20
+    """Bytes of content that one request gathers in memory to answer; larger files are streamed."""
     max_trace_bytes: int = 4 << 20
     """Bytes of one OTLP export, unpacked."""
     max_query_bytes: int = 16 << 10
@@ -35,6 +37,12 @@ class ServiceLimits:
     """Event streams that are open at once."""
     max_transactions: int = 64
     """Transactions that one token holds open over several requests."""
+    max_transaction_bytes: int = 64 << 20
+    """Memory that one of them takes: staged content in records, what was read of the files it looked at, about 1,000 for each path."""
+    max_staged_bytes: int = 256 << 20
+    """Memory that all of them take together."""
+    max_uploaded_bytes: int = 10 << 30
+    """Bytes that one of them has put into the asset store for what it staged."""
     request_seconds: float = 60.0
     """How long a request may take that streams nothing."""
     idle_seconds: float = 30.0

@@ -8,7 +8,8 @@ import msgspec
 
 from crux_workspace.errors import ErrorCode
 from crux_workspace.server.answers import REF, RESULTS, result_components
-from crux_workspace.server.routes import ROUTES, Route
+from crux_workspace.server.route import Route
+from crux_workspace.server.routes import ROUTES
 
 __all__ = ["document"]
 

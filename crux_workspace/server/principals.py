@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from crux_workspace.api.facade import Workspace
+from crux_workspace.api.inside import binding_of, router_of
 from crux_workspace.api.narrowing import narrowed, unbound
 from crux_workspace.errors import ErrorCode
 from crux_workspace.model.labels import check_label
@@ -42,7 +43,7 @@ class Principal:
     @property
     def router(self) -> Router:
         """Its mounts."""
-        return self.workspace._core.router
+        return router_of(self.workspace)
 
     @property
     def limited(self) -> bool:
@@ -127,10 +128,12 @@ class Principals:
 
     def __init__(self, workspace: Workspace, tokens: Iterable[Token], *, write: bool) -> None:
         self._root = unbound(workspace)
-        self._bound = workspace._runner.bound
-        self._actor = workspace._runner.actor
-        setting = workspace._core.namespace
-        self._default = self._bound or (setting if isinstance(setting, str) else None)
+        binding = binding_of(workspace)
+        self._bound, self._default, self._actor = (
+            binding.namespace,
+            binding.default,
+            binding.actor,
+        )
         self._tokens = Tokens(tokens)
         self._parts: list[Workspace] = []
         self._by_name = {token.name: self._of(token) for token in self._tokens}

@@ -11,7 +11,17 @@ from starlette.responses import Response
 
 from crux_workspace.errors import ErrorCode, WorkspaceError
 
-__all__ = ["MEDIA_TYPE", "STATUS", "Refusal", "busy", "problem", "status_of", "too_slow"]
+__all__ = [
+    "MEDIA_TYPE",
+    "STATUS",
+    "Refusal",
+    "busy",
+    "failed_precondition",
+    "problem",
+    "status_of",
+    "too_large",
+    "too_slow",
+]
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -116,4 +126,26 @@ def too_slow() -> Refusal:
         hint="Repeat it with the same Idempotency-Key.",
         retryable=True,
         headers={"retry-after": "1"},
+    )
+
+
+def failed_precondition(path: str, details: dict[str, Any]) -> Refusal:
+    """Make the error of a file that is not the one that a header names."""
+    return Refusal(
+        412,
+        f"{path} is not what If-Match or If-None-Match demands; read it again and decide again.",
+        code=ErrorCode.VERSION_CONFLICT,
+        details={"path": path, **details},
+        retryable=True,
+    )
+
+
+def too_large(limit: int) -> Refusal:
+    """Make the error of a body above its limit."""
+    return Refusal(
+        413,
+        f"The body has more than {limit} bytes.",
+        code=ErrorCode.FILE_TOO_LARGE,
+        details={"limit": limit},
+        close=True,
     )

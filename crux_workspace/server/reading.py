@@ -7,16 +7,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crux_workspace.model.artifacts import Artifact
-from crux_workspace.model.versions import CommitEntry
 from crux_workspace.server.calls import Call
-from crux_workspace.server.masking import shown
+from crux_workspace.server.masking import shown, shown_commits
 from crux_workspace.server.naming import visible_namespaces
 from crux_workspace.server.partial import (
-    artifacts_page,
     check_versions,
     refuse_whole,
-    visible_artifacts,
     visible_history,
     visible_log,
 )
@@ -34,23 +30,12 @@ async def read_verb(call: Call) -> Response:
     given = arguments_of(call.query if call.body is None else call.body)
     refuse_whole(call.principal, verb)
     staged = call.transaction is not None
-    await check_versions(call.principal, call.workspace, verb, given, staged=staged)
-    if verb == "artifacts":
-        return answer(call, verb, await _artifacts(call, given))
+    check_versions(call.principal, given, staged=staged)
     if staged:
         result = await call.service.transactions.run(call, verb, given)
     else:
         result = await getattr(call.tree, verb)(**given)
     return answer(call, verb, result)
-
-
-async def _artifacts(call: Call, given: dict[str, Any]) -> list[Artifact]:
-    if call.transaction is not None:
-        staged = await call.service.transactions.run(call, "artifacts", given)
-        return await visible_artifacts(call.principal, None, staged)
-    is_now = call.query.at is None
-    exact = call.workspace if is_now else None
-    return await artifacts_page(call.principal, call.tree.artifacts, given, exact=exact)
 
 
 async def history(call: Call) -> Response:
@@ -71,7 +56,7 @@ async def log(call: Call) -> Response:
         found = await visible_log(call.principal, call.workspace, **given)
     if most is None:
         return answer(call, "log", found)
-    told: list[CommitEntry] = shown(call.principal, found)
+    told = shown_commits(call.principal, found)
     return json_answer(
         [
             replace(entry, changes=entry.changes[:most]).to_dict()
@@ -88,5 +73,5 @@ async def namespaces(call: Call) -> Response:
 
 def answer(call: Call, verb: str, result: Any) -> Response:  # noqa: ANN401 - any result
     """Make the answer of a verb's result."""
-    told = shown(call.principal, result)
+    told = shown(call.principal, result, call.namespace_or_none)
     return json_answer({_NAMED[verb]: told} if verb in _NAMED else told)

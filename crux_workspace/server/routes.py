@@ -2,111 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
-
-from msgspec import Struct
-from starlette.responses import Response
-
-from crux_workspace.server import shapes
-from crux_workspace.server.changing import change_verb, delete_file, update_file
+from crux_workspace.server import bodies, shapes
+from crux_workspace.server.changing import delete_file, update_file
 from crux_workspace.server.events import events
 from crux_workspace.server.files import get_file, put_file, resolve
 from crux_workspace.server.reading import history, log, namespaces, read_verb
+from crux_workspace.server.route import Route, changing, reading
 from crux_workspace.server.status import approvals, describe, session, sign_in, sign_out
 from crux_workspace.server.traces import receive_traces, trace_versions
 from crux_workspace.server.transactions import begin, commit, rollback, run_operations
 
-if TYPE_CHECKING:
-    from crux_workspace.server.calls import Call
-
-__all__ = ["COMPOSED", "ROUTES", "Route"]
-
-Handler: TypeAlias = "Callable[[Call], Awaitable[Response]]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """One method of one path."""
-
-    method: str
-    path: str
-    handler: Handler
-    summary: str
-    verbs: tuple[str, ...] = ()
-    """Verbs of the workspace that it offers."""
-    query: type[Struct] = shapes.NoQuery
-    body: type[Struct] | None = None
-    """What its JSON body holds."""
-    raw_body: str | None = None
-    """Media type of a body that is no JSON."""
-    writes: bool = False
-    """Only a token that may write is let in."""
-    approves: bool = False
-    """Only a token that may see approvals is let in."""
-    in_transaction: bool = False
-    """It works in an open transaction too."""
-    answer: str = "json"
-    """What comes back: ``json``, ``bytes``, ``events`` or ``nothing``."""
-    status: int = 200
-    open: bool = False
-    """Anybody is let in."""
-
-    @property
-    def streams(self) -> bool:
-        """Whether it may take as long as its bytes take."""
-        return self.answer in ("bytes", "events") or self.raw_body is not None
-
-    @property
-    def takes_conditions(self) -> bool:
-        """Whether ``If-Match`` and ``If-None-Match`` can say which version of its file it is about."""
-        about_a_file = self.body is not None and issubclass(self.body, shapes.PathBody)
-        return self.path == "/v1/file" or about_a_file
-
+__all__ = ["COMPOSED", "ROUTES"]
 
 COMPOSED = {
     "walk": "GET /v1/list with recursive, page by page",
 }
 """Verbs that a client makes of other routes."""
-
-
-def _read(
-    path: str,
-    verb: str,
-    query: type[Struct],
-    summary: str,
-    *,
-    staged: bool = False,
-    handler: Handler = read_verb,
-) -> Route:
-    return Route(
-        method="GET",
-        path=path,
-        handler=handler,
-        summary=summary,
-        verbs=(verb,),
-        query=query,
-        in_transaction=staged,
-    )
-
-
-def _change(
-    verb: str, body: type[Struct], summary: str, *, staged: bool = False, status: int = 200
-) -> Route:
-    return Route(
-        method="POST",
-        path=f"/v1/{verb}",
-        handler=change_verb,
-        summary=summary,
-        verbs=(verb,),
-        query=shapes.NoQuery if verb == "drop_namespace" else shapes.CommonQuery,
-        body=body,
-        writes=True,
-        in_transaction=staged,
-        status=status,
-        answer="nothing" if status == 204 else "json",
-    )
 
 
 ROUTES: tuple[Route, ...] = (
@@ -143,53 +54,53 @@ ROUTES: tuple[Route, ...] = (
         answer="nothing",
         status=204,
     ),
-    _read(
+    reading(
         "/v1/content",
         "read",
         shapes.ReadQuery,
         "Read a file, or a window of it, as JSON.",
         staged=True,
     ),
-    _read(
+    reading(
         "/v1/stat",
         "stat",
         shapes.PathQuery,
         "Tell of a file; null where there is none.",
         staged=True,
     ),
-    _read(
+    reading(
         "/v1/exists",
         "exists",
         shapes.PathQuery,
         "Tell whether a file or directory is there.",
         staged=True,
     ),
-    _read(
+    reading(
         "/v1/is_dir", "is_dir", shapes.PathQuery, "Tell whether a directory is there.", staged=True
     ),
-    _read(
+    reading(
         "/v1/list",
         "list",
         shapes.ListQuery,
         "List a directory, what is below it, or a glob.",
         staged=True,
     ),
-    _read("/v1/grep", "grep", shapes.GrepQuery, "Search texts.", staged=True),
-    _read(
+    reading("/v1/grep", "grep", shapes.GrepQuery, "Search texts.", staged=True),
+    reading(
         "/v1/history",
         "history",
         shapes.HistoryQuery,
         "List a file's versions, newest first.",
         handler=history,
     ),
-    _read("/v1/diff", "diff", shapes.DiffQuery, "Compare two versions of a file."),
-    _read(
+    reading("/v1/diff", "diff", shapes.DiffQuery, "Compare two versions of a file."),
+    reading(
         "/v1/artifacts", "artifacts", shapes.ArtifactsQuery, "List artifacts by path.", staged=True
     ),
-    _read("/v1/log", "log", shapes.LogQuery, "List commits, newest first.", handler=log),
-    _read("/v1/cursor", "cursor", shapes.CommonQuery, "Tell the log's end, to watch from."),
-    _read("/v1/usage", "usage", shapes.CommonQuery, "Tell what the namespace holds."),
-    _read(
+    reading("/v1/log", "log", shapes.LogQuery, "List commits, newest first.", handler=log),
+    reading("/v1/cursor", "cursor", shapes.CommonQuery, "Tell the log's end, to watch from."),
+    reading("/v1/usage", "usage", shapes.CommonQuery, "Tell what the namespace holds."),
+    reading(
         "/v1/namespaces",
         "namespaces",
         shapes.NamespacesQuery,
@@ -212,18 +123,18 @@ ROUTES: tuple[Route, ...] = (
         summary="Read several files whole, all from one snapshot.",
         verbs=("read_many",),
         query=shapes.PastQuery,
-        body=shapes.ReadManyBody,
+        body=bodies.ReadManyBody,
         in_transaction=True,
     ),
-    _change("write", shapes.WriteBody, "Create or replace a file.", staged=True),
-    _change("edit", shapes.EditBody, "Replace exact text.", staged=True),
-    _change("append", shapes.AppendBody, "Add text at the end of a file.", staged=True),
-    _change("set", shapes.SetBody, "Change attributes only.", staged=True),
-    _change("rename", shapes.RelocateBody, "Give a file or directory another path.", staged=True),
-    _change("move", shapes.RelocateBody, "Give a file or directory another path.", staged=True),
-    _change("copy", shapes.CopyBody, "Copy a file or directory.", staged=True),
-    _change(
-        "delete", shapes.DeleteBody, "Delete a file, or a directory with recursive.", staged=True
+    changing("write", bodies.WriteBody, "Create or replace a file.", staged=True),
+    changing("edit", bodies.EditBody, "Replace exact text.", staged=True),
+    changing("append", bodies.AppendBody, "Add text at the end of a file.", staged=True),
+    changing("set", bodies.SetBody, "Change attributes only.", staged=True),
+    changing("rename", bodies.RelocateBody, "Give a file or directory another path.", staged=True),
+    changing("move", bodies.RelocateBody, "Give a file or directory another path.", staged=True),
+    changing("copy", bodies.CopyBody, "Copy a file or directory.", staged=True),
+    changing(
+        "delete", bodies.DeleteBody, "Delete a file, or a directory with recursive.", staged=True
     ),
     Route(
         method="POST",
@@ -232,16 +143,16 @@ ROUTES: tuple[Route, ...] = (
         summary="Put a new value into a file that keeps its attributes.",
         verbs=("update",),
         query=shapes.CommonQuery,
-        body=shapes.UpdateBody,
+        body=bodies.UpdateBody,
         writes=True,
     ),
-    _change("undo", shapes.UndoBody, "Bring back a file's earlier content."),
-    _change("redo", shapes.PathBody, "Take an undo back."),
-    _change("finalize", shapes.FinalizeBody, "Publish a file: pin a version.", staged=True),
-    _change("withdraw", shapes.PathBody, "Unpublish a file.", staged=True),
-    _change("undo_commit", shapes.UndoCommitBody, "Reverse all changes of a commit."),
-    _change("gc", shapes.GcBody, "Collect what nothing needs any more."),
-    _change("drop_namespace", shapes.NameBody, "Remove a namespace whole.", status=204),
+    changing("undo", bodies.UndoBody, "Bring back a file's earlier content."),
+    changing("redo", bodies.PathBody, "Take an undo back."),
+    changing("finalize", bodies.FinalizeBody, "Publish a file: pin a version.", staged=True),
+    changing("withdraw", bodies.PathBody, "Unpublish a file.", staged=True),
+    changing("undo_commit", bodies.UndoCommitBody, "Reverse all changes of a commit."),
+    changing("gc", bodies.GcBody, "Collect what nothing needs any more."),
+    changing("drop_namespace", bodies.NameBody, "Remove a namespace whole.", status=204),
     Route(
         method="POST",
         path="/v1/transaction",
@@ -249,7 +160,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Carry out a list of operations as one commit, or nothing of it.",
         verbs=("transaction",),
         query=shapes.CommonQuery,
-        body=shapes.TransactionBody,
+        body=bodies.TransactionBody,
         writes=True,
     ),
     Route(
@@ -259,7 +170,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Begin a transaction that further requests work in.",
         verbs=("transaction",),
         query=shapes.CommonQuery,
-        body=shapes.EndBody,
+        body=bodies.EndBody,
         writes=True,
         status=201,
     ),
@@ -270,7 +181,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Commit an open transaction.",
         verbs=("transaction",),
         query=shapes.CommonQuery,
-        body=shapes.CommitBody,
+        body=bodies.CommitBody,
         writes=True,
         in_transaction=True,
     ),
@@ -281,7 +192,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Drop an open transaction.",
         verbs=("transaction",),
         query=shapes.CommonQuery,
-        body=shapes.EndBody,
+        body=bodies.EndBody,
         writes=True,
         in_transaction=True,
         answer="nothing",
@@ -313,7 +224,7 @@ ROUTES: tuple[Route, ...] = (
         path="/v1/session",
         handler=sign_in,
         summary="Exchange the bearer token for a browser's session cookie.",
-        body=shapes.EndBody,
+        body=bodies.EndBody,
         status=204,
         answer="nothing",
     ),

@@ -12,8 +12,8 @@ from time import monotonic
 import uvicorn
 
 from crux_workspace.errors import StorageError
+from crux_workspace.server.dispatching import Service
 from crux_workspace.server.protocol import GuardedProtocol
-from crux_workspace.server.service import Service
 
 __all__ = ["serve"]
 

@@ -66,7 +66,8 @@ def check_same_origin(request: Request, *, needs_header: bool) -> None:
     """
     headers = request.headers
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-    own = origin is None or origin.partition("://")[2] == headers.get("host")
+    host = headers.get("host", "").lower()
+    own = origin is None or origin.partition("://")[2].lower() == host
     marked = not needs_header or headers.get(REQUEST_HEADER) is not None
     if marked and own and site in (None, "none", "same-origin"):
         return

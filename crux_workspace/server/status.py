@@ -34,9 +34,15 @@ async def sign_in(call: Call) -> Response:
         path="/",
         httponly=True,
         samesite="strict",
-        secure=call.request.url.scheme == "https",
+        secure=_is_encrypted(call),
     )
     return answer
+
+
+def _is_encrypted(call: Call) -> bool:
+    """Tell whether the browser speaks TLS, to a proxy in front it may be: it says so in its origin."""
+    origin = call.request.headers.get("origin", "")
+    return call.request.url.scheme == "https" or origin.startswith("https://")
 
 
 async def sign_out(call: Call) -> Response:

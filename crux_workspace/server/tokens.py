@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.bearers import check_secret
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import check_namespace, normalise
 
 __all__ = ["UNNAMED", "Token", "Tokens", "hash_token", "load_tokens", "new_token"]
 
-MIN_TOKEN_CHARACTERS = 16
 UNNAMED = "token"
 """Name of a token that commits do not name."""
 _SCHEME = "sha256:"
@@ -98,18 +98,7 @@ def hash_token(secret: str) -> str:
     Raises:
         InvalidInputError: It is too short, or could not stand in a header (``INVALID_ARGUMENT``).
     """
-    if (
-        len(secret) < MIN_TOKEN_CHARACTERS
-        or not secret.isascii()
-        or not secret.isprintable()
-        or " " in secret
-    ):
-        raise InvalidInputError(
-            f"A token needs at least {MIN_TOKEN_CHARACTERS} printable ASCII characters without spaces.",
-            details={"option": "token"},
-            hint="crux-workspace token makes one.",
-        )
-    return _SCHEME + hashlib.sha256(secret.encode()).hexdigest()
+    return _SCHEME + hashlib.sha256(check_secret(secret).encode()).hexdigest()
 
 
 def new_token() -> str:

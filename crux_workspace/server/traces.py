@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from crux_workspace.server.calls import Call, too_large
+from crux_workspace.server.calls import Call
 from crux_workspace.server.naming import visible_namespaces
-from crux_workspace.server.problems import Refusal
+from crux_workspace.server.problems import Refusal, too_large
 from crux_workspace.server.shapes import NamespacesQuery
 from crux_workspace.server.wire import json_answer
 from crux_workspace.telemetry.otlp import JSON, PROTOBUF, Marker, markers_of
@@ -20,31 +19,31 @@ __all__ = ["TraceBook", "receive_traces", "trace_versions"]
 _MOST = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    marker: Marker
-    sender: str | None
-
-
 class TraceBook:
-    """The newest version markers, each once."""
+    """The newest version markers of each sender, each once: what one sends replaces nothing of another's, nor displaces what is less."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._kept: dict[str | None, OrderedDict[tuple[str, str], Marker]] = {}
+        self._count = 0
 
     def add(self, marker: Marker, sender: str | None) -> None:
-        """Keep a marker; the oldest one goes when there are too many."""
-        self._kept[marker.trace_id, marker.span_id] = _Kept(marker, sender)
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
+        """Keep a marker; when there are too many, the oldest one goes of who has the most."""
+        own = self._kept.setdefault(sender, OrderedDict())
+        self._count -= len(own)
+        own[marker.trace_id, marker.span_id] = marker
+        self._count += len(own)
+        while self._count > self._most:
+            max(self._kept.values(), key=len).popitem(last=False)
+            self._count -= 1
 
     def seen_by(self, sender: str | None, *, limited: bool) -> dict[str, list[Marker]]:
         """Return markers by path hash; who may not see everything is shown what it sent itself."""
+        senders = [sender] if limited else list(self._kept)
         found: dict[str, list[Marker]] = {}
-        for kept in self._kept.values():
-            if not limited or kept.sender == sender:
-                found.setdefault(kept.marker.path_hash, []).append(kept.marker)
+        for name in senders:
+            for marker in self._kept.get(name, {}).values():
+                found.setdefault(marker.path_hash, []).append(marker)
         return found
 
 

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from crux_workspace.api.transaction import Transaction
 from crux_workspace.errors import ErrorCode, LimitExceededError, WorkspaceError
 from crux_workspace.model.transactions import Replayed
-from crux_workspace.server import shapes
+from crux_workspace.server import bodies, shapes
 from crux_workspace.server.calls import Call
 from crux_workspace.server.masking import shown
-from crux_workspace.server.partial import check_versions, visible_artifacts
+from crux_workspace.server.partial import check_versions
 from crux_workspace.server.problems import Refusal
 from crux_workspace.server.wire import (
     arguments_of,
@@ -28,22 +28,22 @@ __all__ = ["OPERATIONS", "begin", "commit", "rollback", "run_operations"]
 OPERATIONS: dict[str, type[Struct]] = {
     "list": shapes.ListQuery,
     "read": shapes.ReadQuery,
-    "read_many": shapes.ReadManyBody,
+    "read_many": bodies.ReadManyBody,
     "exists": shapes.PathQuery,
     "is_dir": shapes.PathQuery,
     "stat": shapes.PathQuery,
     "grep": shapes.GrepQuery,
     "artifacts": shapes.ArtifactsQuery,
-    "write": shapes.WriteBody,
-    "edit": shapes.EditBody,
-    "append": shapes.AppendBody,
-    "set": shapes.SetBody,
-    "rename": shapes.RelocateBody,
-    "move": shapes.RelocateBody,
-    "copy": shapes.CopyBody,
-    "delete": shapes.DeleteBody,
-    "finalize": shapes.FinalizeBody,
-    "withdraw": shapes.PathBody,
+    "write": bodies.WriteBody,
+    "edit": bodies.EditBody,
+    "append": bodies.AppendBody,
+    "set": bodies.SetBody,
+    "rename": bodies.RelocateBody,
+    "move": bodies.RelocateBody,
+    "copy": bodies.CopyBody,
+    "delete": bodies.DeleteBody,
+    "finalize": bodies.FinalizeBody,
+    "withdraw": bodies.PathBody,
 }
 """What a transaction may hold."""
 
@@ -51,19 +51,18 @@ OPERATIONS: dict[str, type[Struct]] = {
 async def run_operations(call: Call) -> Response:
     """Carry out a list of operations as one commit, or nothing of it."""
     operations = _checked(call)
-    for verb, given in operations:
-        await check_versions(call.principal, call.workspace, verb, given, staged=True)
+    for _, given in operations:
+        check_versions(call.principal, given, staged=True)
 
     async def work(tx: Transaction) -> list[Any]:
         done.clear()
+        call.forget_read()
         done.append(tx)
         results = []
         held, most = 0, call.service.limits.max_json_bytes
         for number, (verb, given) in enumerate(operations):
             try:
                 result = await getattr(tx, verb)(**given)
-                if verb == "artifacts":
-                    result = await visible_artifacts(call.principal, None, result)
                 held += _size_of(result)
                 if held > most:
                     raise _too_much(most)
@@ -80,7 +79,7 @@ async def run_operations(call: Call) -> Response:
     if isinstance(result, Replayed):
         return json_answer({"results": None, "commit": plain(result), "replayed": True})
     commit = done[0].committed
-    told = [shown(call.principal, each) for each in result]
+    told = [shown(call.principal, each, call.namespace) for each in result]
     return json_answer({"results": told, "commit": plain(commit), "replayed": False})
 
 

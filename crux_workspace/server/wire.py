@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -22,6 +25,7 @@ from crux_workspace.server.problems import Refusal
 __all__ = [
     "arguments_of",
     "as_if_version",
+    "check_charset",
     "content_of",
     "convert_operation",
     "decode_body",
@@ -34,6 +38,7 @@ __all__ = [
 
 S = TypeVar("S", bound=Struct)
 
+_UTF8 = ("utf-8", "utf8", "us-ascii")
 _NO_STORE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _encode = msgspec.json.Encoder().encode
 _encode_large = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -54,10 +59,62 @@ def parse_query(raw: bytes, kind: type[S]) -> S:
     values = dict(pairs)
     if len(values) != len(pairs):
         raise Refusal(400, "The query string names a parameter twice.")
+    _check_spelling(values, kind)
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise Refusal(400, f"A query parameter is wrong: {error}.") from None
+
+
+def _check_spelling(values: dict[str, str], kind: type[Struct]) -> None:
+    """Refuse other spellings of a value than the one that is documented."""
+    for name, value in values.items():
+        wanted = _spellings(kind).get(name)
+        if wanted is not None and wanted.spelt(value) is None:
+            raise Refusal(
+                400,
+                f"The query parameter {name} must be {wanted.form}.",
+                details={"option": name},
+            )
+
+
+class _Spelling(NamedTuple):
+    form: str
+    spelt: Callable[[str], object]
+
+
+_BOOLEAN = _Spelling("true or false", re.compile("true|false").fullmatch)
+_NUMBER = _Spelling("a whole number in decimal digits", re.compile("0|[1-9][0-9]{0,18}").fullmatch)
+
+
+@cache
+def _spellings(kind: type[Struct]) -> dict[str, _Spelling]:
+    """Return how the parameters are spelt that are no texts."""
+    found = {}
+    _, schemas = msgspec.json.schema_components([kind])
+    for name, schema in schemas[kind.__name__].get("properties", {}).items():
+        kinds = {option.get("type") for option in schema.get("anyOf", [schema])}
+        if "boolean" in kinds:
+            found[name] = _BOOLEAN
+        elif "integer" in kinds:
+            found[name] = _NUMBER
+    return found
+
+
+def check_charset(content_type: str) -> None:
+    """Refuse a body of text whose type names another encoding than UTF-8: it would be taken for what it is not.
+
+    Raises:
+        Refusal: It does (415).
+    """
+    for part in content_type.split(";")[1:]:
+        name, _, value = part.partition("=")
+        if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in _UTF8:
+            raise Refusal(
+                415,
+                "Texts are UTF-8; the body's type names another charset.",
+                hint="Send it as UTF-8, or as bytes.",
+            )
 
 
 def decode_body(raw: bytes, kind: type[S]) -> S:

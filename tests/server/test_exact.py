@@ -11,7 +11,7 @@ import pytest
 
 from crux_workspace import Workspace
 from crux_workspace.api.transaction import TransactionRequest
-from crux_workspace.server.service import Service
+from crux_workspace.server.dispatching import Service
 from tests.watch.conftest import until
 
 A = "/workspace/a.md"
@@ -38,7 +38,7 @@ async def test_a_step_that_is_sent_again_is_staged_once(
         "/v1/edit", json={"path": A, "find": "x", "replace": "y"}, headers={**inside, "workspace-step": "6"}
     )  # fmt: skip
     again = await http.post(
-        "/v1/edit", json={"path": A, "find": "one", "replace": "y"}, headers={**inside, "workspace-step": "6"}
+        "/v1/edit", json={"replace": "y", "find": "x", "path": A}, headers={**inside, "workspace-step": "6"}
     )  # fmt: skip
     assert (refused.status_code, again.content) == (422, refused.content)
     for step in ("5", "0", "-1", "x", "99999999999"):
@@ -50,6 +50,44 @@ async def test_a_step_that_is_sent_again_is_staged_once(
     assert len(await ws.log()) == 1
     late = await append("7", "late")
     assert (late.status_code, late.json()["code"]) == (409, "TRANSACTION_CLOSED")
+
+
+async def test_a_number_belongs_to_one_request(http: httpx.AsyncClient, ws: Workspace) -> None:
+    inside = await _begun(http)
+    numbered = {**inside, "workspace-step": "1"}
+    body = {"path": A, "content": {"a": 1, "b": [2]}}
+    first = await http.post("/v1/write", json=body, headers=numbered)
+    turned = {"content": {"b": [2], "a": 1}, "path": A}
+    assert (await http.post("/v1/write", json=turned, headers=numbered)).content == first.content
+    for route, other, more in (
+        ("write", body | {"content": {"a": 1, "b": [3]}}, {}),
+        ("write", body | {"mime_type": "text/plain"}, {}),
+        ("write", body | {"path": "/workspace/b.md"}, {}),
+        ("write", body, {"if-match": "*"}),
+        ("set", {"path": A}, {}),
+        ("delete", {"path": A}, {}),
+    ):
+        answer = await http.post(f"/v1/{route}", json=other, headers={**numbered, **more})
+        assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_ARGUMENT"), route
+    numbered["workspace-step"] = "2"
+    at = {"path": "/workspace/c.bin"}
+    for content, status in ((b"one", 201), (b"one", 201), (b"two", 400), (b"", 400)):
+        answer = await http.put("/v1/file", params=at, content=content, headers=numbered)
+        assert answer.status_code == status, (content, answer.text)
+    answer = await http.put("/v1/file", params={"path": A}, content=b"one", headers=numbered)
+    assert answer.status_code == 400
+    ends: list[tuple[dict[str, Any], dict[str, str], int]] = [
+        ({}, {}, 200),
+        ({}, {}, 200),
+        ({"verb": "import"}, {}, 400),
+        ({}, {"idempotency-key": "k"}, 400),
+    ]
+    for end, more, status in ends:
+        answer = await http.post("/v1/transaction/commit", json=end, headers={**inside, **more})
+        assert answer.status_code == status, answer.text
+    assert await ws.read_json(A) == {"a": 1, "b": [2]}
+    assert await ws.read_bytes("/workspace/c.bin") == b"one"
+    assert len(await ws.log()) == 1
 
 
 async def test_a_step_whose_upload_broke_off_can_be_sent_again(

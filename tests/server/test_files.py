@@ -389,3 +389,30 @@ async def test_a_transactions_answer_is_bounded(http: httpx.AsyncClient, ws: Wor
     one = {"verb": "read", "path": "/workspace/a.txt", "max_inline_bytes": 10_000_000}
     answer = await http.post("/v1/transaction", json={"operations": [one] * 4})
     assert (answer.status_code, answer.json()["code"]) == (413, "COMMIT_TOO_LARGE"), answer.text
+
+
+async def test_a_repeated_change_is_told_its_answer_again_whatever_the_file_is_by_now(
+    http: httpx.AsyncClient, ws: Workspace
+) -> None:
+    at = "/workspace/a.md"
+    for number in range(2):
+        file = await ws.write(at, "one")
+        condition = ("*", f'"{file.id}.{file.version}", "{"0" * 32}.7"')[number]
+        key = {"if-match": condition, "idempotency-key": f"delete-{number}"}
+        for _ in range(2):  # the file is gone by the second time
+            answer = await http.delete("/v1/file", params={"path": at}, headers=key)
+            assert answer.status_code == 204, answer.text
+        fresh = key | {"idempotency-key": f"fresh-{number}"}
+        for headers in (fresh, {"if-match": condition}):
+            answer = await http.delete("/v1/file", params={"path": at}, headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (412, "VERSION_CONFLICT")
+        file = await ws.write(at, "one")
+        await ws.write(at, "two", if_version=file)
+        condition_of = {"if-match": "*", "idempotency-key": f"edit-{number}"}
+        body = {"path": at, "find": "two", "replace": "three"}
+        first = await http.post("/v1/edit", json=body, headers=condition_of)
+        await ws.delete(at)
+        again = await http.post("/v1/edit", json=body, headers=condition_of)
+        assert (first.status_code, again.json()) == (200, first.json())
+        other = await http.post("/v1/edit", json=body | {"replace": "four"}, headers=condition_of)
+        assert other.status_code == 400  # the key was used for another request

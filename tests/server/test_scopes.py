@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -232,7 +233,6 @@ async def test_versions_from_outside_stay_there(ws: Workspace, part: httpx.Async
         assert answer.status_code == 404, (path, params, answer.text)
         assert HIDDEN not in answer.text
     for verb, body in (
-        ("undo", {}),
         ("redo", {}),
         ("undo", {"to_version": 2}),
         ("finalize", {"version": 1}),
@@ -240,9 +240,12 @@ async def test_versions_from_outside_stay_there(ws: Workspace, part: httpx.Async
         ("transaction", {"operations": [{"verb": "finalize", "path": at, "version": 2}]}),
     ):
         answer = await post(part, verb, **(body if verb == "transaction" else {"path": at} | body))
-        assert answer.status_code in (403, 404), (verb, body, answer.text)
+        assert answer.status_code in (403, 404, 409), (verb, body, answer.text)
         assert HIDDEN not in answer.text
-    assert (await post(part, "undo", path=at, to_version=3)).json()["version"] == 5
+    assert (await post(part, "undo", path=at)).json()["version"] == 5
+    assert (await get(part, "content", path=at)).json()["content"] == "three"
+    answer = await post(part, "undo", path=at)
+    assert (answer.status_code, answer.json()["code"]) == (403, "PERMISSION_DENIED")
     await ws.undo(at)
     assert (await ws.read_text(at)) == f"{HIDDEN} two"  # who sees all may
 
@@ -456,12 +459,14 @@ async def test_a_pin_from_outside_is_not_shown(ws: Workspace, part: httpx.AsyncC
     for answer in (
         listed,
         await get(part, "artifacts", at=(await ws.log(limit=1))[0].sequence),
-        await get(part, "resolve", uri=pinned.uri),
         await part.get("/v1/artifacts", headers=inside),
         await post(part, "transaction", operations=[{"verb": "artifacts"}]),
     ):
         assert HIDDEN not in answer.text
         assert "/outputs/p.md" not in answer.text
+    resolved = await get(part, "resolve", uri=pinned.uri)
+    assert resolved.status_code == 404
+    assert HIDDEN not in resolved.text
 
 
 async def test_a_conflict_does_not_name_what_is_hidden(
@@ -474,4 +479,122 @@ async def test_a_conflict_does_not_name_what_is_hidden(
     await ws.write(f"/{HIDDEN}/h.md", "h")
     answer = await part.post("/v1/transaction/commit", json={}, headers=inside)
     assert HIDDEN not in answer.text
-    assert answer.status_code in (200, 409), answer.text
+    assert answer.status_code == 200, answer.text
+
+
+async def test_what_is_hidden_is_no_conflict(ws: Workspace, part: httpx.AsyncClient) -> None:
+    looks: list[tuple[str, dict[str, Any]]] = [
+        ("list", {"path": "/", "recursive": "true"}),
+        ("list", {"path": "/**", "glob": "true"}),
+        ("list", {"path": "/workspace", "recursive": "true"}),
+        ("grep", {"query": "zzz"}),
+        ("artifacts", {}),
+    ]
+    for number, (route, params) in enumerate(looks):
+        for place, status in ((f"/{HIDDEN}", 200), ("/workspace", 200), ("/outputs", 409)):
+            if place == "/outputs" and params.get("path") == "/workspace":
+                place = "/workspace/public"  # noqa: PLW2901 - what this one looks at
+            begun = await post(part, "transaction/begin")
+            inside = {"workspace-transaction": begun.json()["transaction"]}
+            assert (
+                await part.get(f"/v1/{route}", params=params, headers=inside)
+            ).status_code == 200
+            body = {"path": f"/outputs/t{number}{status}{len(place)}", "content": "t"}
+            await part.post("/v1/write", json=body, headers=inside)
+            await ws.write(f"{place}/h{number}.md", "h", status="final")
+            answer = await part.post("/v1/transaction/commit", json={}, headers=inside)
+            assert answer.status_code == status, (route, params, place, answer.text)
+
+
+async def test_pages_go_from_mount_to_mount(ws: Workspace, part: httpx.AsyncClient) -> None:
+    paths = [f"{at}/{n}.md" for at in ("/outputs", "/workspace/public") for n in range(3)]
+    for path in [*paths, "/workspace/between.md", f"/{HIDDEN}/a.md"]:
+        await ws.write(path, "needle", status="final")
+    for route, params in (
+        ("list", {"path": "/", "recursive": "true"}),
+        ("list", {"path": "/**", "glob": "true"}),
+    ):
+        seen: list[str] = []
+        cursor: dict[str, str] = {}
+        while True:
+            page = (await get(part, route, limit=1, **params, **cursor)).json()
+            seen += [entry["path"] for entry in page["entries"]]
+            if page["cursor"] is None:
+                break
+            cursor = {"cursor": page["cursor"]}
+        assert seen == paths, (route, params)
+    found = (await get(part, "grep", query="needle")).json()["matches"]
+    assert [match["path"] for match in found] == paths
+    after: dict[str, str] = {}
+    told: list[str] = []
+    while page := (await get(part, "artifacts", limit=1, **after)).json():
+        told.append(page[0]["path"])
+        after = {"after": page[0]["path"]}
+    assert told == paths
+
+
+async def test_a_conflict_does_not_tell_who_made_what_is_hidden(
+    ws: Workspace, part: httpx.AsyncClient
+) -> None:
+    secret = ws.acting_as("zz-somebody")
+    at = "/outputs/a.md"
+    await ws.write(at, "one")
+    await secret.write(at, "two")
+    stale = {"path": at, "content": "x", "if_version": 1}
+    shown = (await post(part, "write", **stale)).json()["details"]
+    assert (shown["last_operation"], shown["last_actor"]) == ("write", "zz-somebody")
+    begun = await post(part, "transaction/begin")
+    inside = {"workspace-transaction": begun.json()["transaction"]}
+    await part.post("/v1/write", json={"path": at, "content": "x"}, headers=inside)
+    await secret.write(f"/{HIDDEN}/b.md", "one")
+    await secret.edit(f"/{HIDDEN}/b.md", "one", "two")
+    await ws.rename(f"/{HIDDEN}/b.md", at, overwrite=True)
+    tag = {"if-match": f'"{"0" * 32}.1"'}
+    for answer, status in (
+        (await post(part, "write", **stale), 409),
+        (await part.put("/v1/file", params={"path": at}, content=b"x", headers=tag), 412),
+        (await part.put("/v1/file", params={"path": at, "if_version": "1"}, content=b"x"), 409),
+        (await part.post("/v1/transaction/commit", json={}, headers=inside), 409),
+    ):
+        assert answer.status_code == status
+        assert "somebody" not in answer.text
+        told = answer.json()["details"]
+        for conflict in told.get("conflicts", [told]):
+            assert (conflict["last_operation"], conflict["last_actor"]) == (None, None)
+
+
+async def test_where_bytes_lie_in_the_store_is_not_told(tmp_path: Path) -> None:
+    place = tmp_path / "place-of-the-assets"
+    at = "/outputs/a.bin"
+    data = b"\x00" * 70_000
+    async with open_workspace("memory://", f"file://{place}", mounts=MOUNTS) as ws:
+        await ws.write(at, data, status="final")
+        tokens = [token_of(secret_of("part"), access="readwrite", mounts=["/outputs"])]
+        headers = {"authorization": f"Bearer {secret_of('part')}"}
+        async with (
+            serving(ws, tokens=tokens) as url,
+            httpx.AsyncClient(base_url=url, headers=headers) as part,
+        ):
+            file = await ws.stat(at)
+            assert file is not None
+            assert "place-of-the-assets" in str(file.uri)
+            reading = {"verb": "read", "path": at}
+            for answer in (
+                await get(part, "stat", path=at),
+                await get(part, "list", path="/outputs"),
+                await get(part, "content", path=at),
+                await get(part, "artifacts"),
+                await post(part, "read_many", paths=[at]),
+                await part.put("/v1/file", params={"path": "/outputs/b.bin"}, content=data),
+                await post(part, "copy", src=at, dst="/outputs/c.bin"),
+                await post(part, "finalize", path=at),
+                await post(part, "transaction", operations=[reading, reading | {"verb": "stat"}]),
+            ):
+                assert answer.status_code in (200, 201), answer.text
+                assert "place-of-the-assets" not in answer.text, answer.request.url
+                assert "workspace-inline:" in answer.text, answer.request.url
+            uri = (await get(part, "stat", path=at)).json()["uri"]
+            assert (await get(part, "resolve", uri=uri)).content == data
+            assert await ws.resolve(uri) == data
+            refused = await get(part, "resolve", uri=str(file.uri))
+            assert (refused.status_code, refused.json()["code"]) == (400, "INVALID_ARGUMENT")

@@ -7,8 +7,11 @@ from typing import Any
 
 import httpx
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from crux_workspace import Workspace
+from crux_workspace import Telemetry, Workspace, open_workspace
 from crux_workspace.server import ServiceLimits
 from tests.server.conftest import SECRET
 from tests.support.services import serving, token_of
@@ -241,3 +244,34 @@ async def test_one_that_is_left_alone_is_dropped(ws: Workspace) -> None:
         late = await http.post("/v1/transaction/commit", json={}, headers=inside)
         assert (late.status_code, late.json()["code"]) == (409, "TRANSACTION_CLOSED")
         assert await ws.stat(A) is None
+
+
+async def test_a_transaction_over_http_is_one_span() -> None:
+    """However it ends."""
+    seen = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(seen))
+    async with open_workspace("memory://", telemetry=Telemetry(tracer_provider=provider)) as ws:
+        limits = ServiceLimits(max_transaction_bytes=50_000)
+        async with (
+            serving(ws, write=True, limits=limits) as url,
+            httpx.AsyncClient(base_url=url) as http,
+        ):
+            body = {"path": A, "content": "x"}
+            for size, end in ((1, "commit"), (1, "rollback"), (60_000, None)):
+                inside = await begin(http)
+                body = {"path": A, "content": "x" * size}
+                await http.post("/v1/write", json=body, headers=inside)
+                if end is not None:
+                    await http.post(f"/v1/transaction/{end}", json={}, headers=inside)
+            conflicting = await begin(http)
+            await http.post("/v1/write", json=body | {"content": "y"}, headers=conflicting)
+            await ws.write(A, "meanwhile")
+            await http.post("/v1/transaction/commit", json={}, headers=conflicting)
+            await begin(http)  # and one that the end of the service drops
+    ended = [
+        (span.attributes or {})["crux.workspace.status"]
+        for span in seen.get_finished_spans()
+        if (span.attributes or {}).get("crux.workspace.operation") == "transaction"
+    ]
+    assert ended == ["ok", "cancelled", "cancelled", "error", "cancelled"]

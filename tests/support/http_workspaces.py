@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from crux_workspace import Workspace
 from crux_workspace.http import HttpWorkspace
 from crux_workspace.server import service_app
-from crux_workspace.server.service import Service
+from crux_workspace.server.dispatching import Service
 
 __all__ = ["Switchboard", "numbered_ids", "switchboard"]
 

@@ -68,6 +68,26 @@ def serve(
         int | None,
         typer.Option("--max-body-bytes", min=1, help="Most bytes of a streamed body (5 GiB)."),
     ] = None,
+    max_read_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-read-bytes", min=1, help="Most content that one answer gathers (64 MiB)."
+        ),
+    ] = None,
+    max_transaction_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-transaction-bytes",
+            min=1,
+            help="Most memory of one transaction that is held open (64 MiB).",
+        ),
+    ] = None,
+    max_staged_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-staged-bytes", min=1, help="Most memory of all of them together (256 MiB)."
+        ),
+    ] = None,
     max_requests: Annotated[
         int | None,
         typer.Option("--max-requests", min=1, help="Requests worked on at once (200)."),
@@ -104,6 +124,9 @@ def serve(
 
     given = {
         "max_body_bytes": max_body_bytes,
+        "max_read_bytes": max_read_bytes,
+        "max_transaction_bytes": max_transaction_bytes,
+        "max_staged_bytes": max_staged_bytes,
         "max_requests": max_requests,
         "request_seconds": request_seconds,
     }
@@ -160,8 +183,9 @@ def _gate(ws: Workspace, file: Path, *, in_store: bool) -> PermissionGate:
         file_permission_store,
         record_permission_store,
     )
+    from crux_workspace.api.inside import records_of
 
-    records = ws._core.records
+    records = records_of(ws)
     store = record_permission_store(records) if in_store else file_permission_store(file)
     return PermissionGate(store=store, mode="interactive", interrupts=records)
 

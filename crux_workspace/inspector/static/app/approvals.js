@@ -7,6 +7,7 @@ import { mayApprove, mayWriteAnything } from "./rights.js";
 import { createStore, useStore } from "./store.js";
 import { attempt, Button, Chip, Empty, Icon, Problem, Waiting } from "./ui.js";
 
+// Asked again and again: what waits lies in records of the agents, beside the namespaces, whose commits no event stream tells of.
 const POLL_MS = 2000;
 const MOST_THREADS = 50;
 

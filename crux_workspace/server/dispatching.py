@@ -12,17 +12,20 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from crux_workspace.engine.gathering import gathering
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.model.failures import where_it_failed
 from crux_workspace.server.access import let_in
+from crux_workspace.server.addressing import is_a_thread, is_plain
 from crux_workspace.server.calls import Call
 from crux_workspace.server.exchange import Received, Sent
 from crux_workspace.server.held_open import Transactions
 from crux_workspace.server.labels import Labels
 from crux_workspace.server.limits import ServiceLimits
 from crux_workspace.server.masking import masked_error
-from crux_workspace.server.problems import Refusal, busy, problem, too_slow
-from crux_workspace.server.routes import ROUTES, Route
+from crux_workspace.server.problems import Refusal, busy, failed_precondition, problem, too_slow
+from crux_workspace.server.route import Route
+from crux_workspace.server.routes import ROUTES
 from crux_workspace.server.sessions import Sessions
 from crux_workspace.server.traces import TraceBook
 from crux_workspace.telemetry.requests import RequestRecorder
@@ -39,7 +42,7 @@ _SWEEP_S = 1.0
 _METHODS: dict[str, dict[str, Route]] = {}
 for _route in ROUTES:
     _METHODS.setdefault(_route.path, {})[_route.method] = _route
-    if _route.method == "GET" and _route.answer != "events":
+    if _route.method == "GET":
         _METHODS[_route.path]["HEAD"] = _route
 
 _LIMITS = (408, 413, 414, 429, 431, 503, 504)
@@ -159,9 +162,10 @@ class Service:
                 raise
             answer = self._failed(error)
             await receive.take_rest()
-            if not receive.whole:
-                answer.headers["connection"] = "close"
-            await answer(scope, receive, sent)
+            if receive.whole:
+                await answer(scope, receive, sent)
+            else:
+                await sent.answer_early(answer, receive)
 
     def _failed(self, error: Exception) -> Response:
         if isinstance(error, Refusal | WorkspaceError):
@@ -177,7 +181,7 @@ class Service:
         self._check(request)
         path, method = scope["path"], scope["method"]
         methods = _METHODS.get(path)
-        if methods is not None and _is_plain(scope):
+        if methods is not None and is_plain(scope):
             route = methods.get(method)
             if route is None:
                 raise Refusal(
@@ -186,12 +190,14 @@ class Service:
                     headers={"allow": ", ".join(sorted(methods))},
                 )
             await self._answer(route, request, scope, receive, send)
-        elif path in self._plain and _is_plain(scope):
+        elif path in self._plain and is_plain(scope):
             if method not in ("GET", "HEAD"):
-                raise Refusal(405, f"{path} does not take {method}.", headers={"allow": "GET"})
+                raise Refusal(
+                    405, f"{path} does not take {method}.", headers={"allow": "GET, HEAD"}
+                )
             answer = await self._plain[path](request)
             await answer(scope, receive, send)
-        elif self._approvals is not None and path.startswith("/threads/"):
+        elif self._approvals is not None and is_a_thread(scope):
             let_in(self, request, approves=True, writes=method == "POST")
             await self._approvals(scope, receive, send)
         elif self._inspector is not None and (path == "/" or path.startswith("/inspector")):
@@ -205,7 +211,7 @@ class Service:
         principal = let_in(self, request, writes=route.writes, approves=route.approves)
         call = Call(self, route, request, principal)
         try:
-            with self._working():
+            with self._working(), gathering(call.gather):
                 await call.read()
                 if call.transaction is not None and not route.in_transaction:
                     raise Refusal(400, "This cannot be done in an open transaction.")
@@ -221,14 +227,17 @@ class Service:
                     async with asyncio.timeout(self.limits.request_seconds):
                         answer = await route.handler(call)
                 if request.method == "HEAD":
-                    answer = Response(None, answer.status_code, dict(answer.headers))
-                if route.answer != "events":
+                    answer = _head_of(answer)
+                if route.answer != "events" or request.method == "HEAD":
                     await answer(scope, receive, send)
                     return
         except WorkspaceError as error:
-            raise masked_error(principal, error) from error
+            told = await masked_error(call, error)
+            if call.conditional and told.code == ErrorCode.VERSION_CONFLICT:
+                raise failed_precondition(str(told.details.get("path")), told.details) from error
+            raise told from error
         finally:
-            self.hold(-call.held)
+            call.release()
         await answer(scope, receive, send)
 
     def _check(self, request: Request) -> None:
@@ -242,8 +251,11 @@ class Service:
             self.limits.max_header_bytes
         ):
             raise Refusal(431, f"The headers have more than {self.limits.max_header_bytes} bytes.")
+        hosts = request.headers.getlist("host")
+        if len(hosts) > 1:
+            raise Refusal(400, "A request names one host.")
         if self.hosts is not None:
-            host = request.headers.get("host", "")
+            host = "".join(hosts).lower()
             if host.rpartition(":")[0] not in self.hosts and host not in self.hosts:
                 raise Refusal(421, "This service does not answer to that host name.")
 
@@ -294,7 +306,8 @@ def _known_route(path: str) -> str:
     return "/threads/" if path.startswith("/threads/") else "other"
 
 
-def _is_plain(scope: Scope) -> bool:
-    """Tell whether the path came as it is: an encoded spelling of a route is none."""
-    raw = scope.get("raw_path")
-    return raw is None or b"%" not in raw
+def _head_of(answer: Response) -> Response:
+    head = Response(None, answer.status_code, dict(answer.headers))
+    if "content-length" not in answer.headers:
+        del head.headers["content-length"]
+    return head
