@@ -207,7 +207,15 @@ class WorkspaceCore:
         return runtime
 
     def _mark_versions(self, versions: list[AppendedVersion]) -> Awaitable[None] | None:
-        return self._marked(versions) if self.recorder.listening else None
+        recorder = self.recorder
+        if not recorder.listening:
+            return None
+        for at, version in enumerate(versions):
+            hashed = recorder.known_hash(version.path)
+            if hashed is None:
+                return self._marked(versions[at:])
+            recorder.version_marker(hashed, version.version, version.operation)
+        return None
 
     async def _marked(self, versions: list[AppendedVersion]) -> None:
         for version in versions:
