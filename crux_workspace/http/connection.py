@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from crux_workspace.errors import (
 from crux_workspace.http.address import Address
 from crux_workspace.http.logs import hide_queries
 from crux_workspace.http.problems import MAX_PROBLEM_BYTES, corrupt, error_of_answer, parsed
+from crux_workspace.model.pausing import jitter_s
 
 if TYPE_CHECKING:
     import httpx
@@ -289,8 +289,7 @@ def _pause(state: RetryCallState) -> float:
 
 def _pause_s(failures: int, after_s: float) -> float:
     """Return how long to wait before the next attempt: random, growing, and no less than the service asked for."""
-    most = min(_MAX_JITTER_S, 0.1 * 2 ** min(failures - 1, 10))
-    return max(after_s, random.uniform(0, most))  # noqa: S311 - no secret
+    return max(after_s, jitter_s(failures, first_s=0.1, most_s=_MAX_JITTER_S))
 
 
 def _unreachable(error: Exception) -> StorageError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -17,12 +17,11 @@ from crux_workspace.http.calling import Caller
 from crux_workspace.http.connection import Broken, Request
 from crux_workspace.http.frames import Frame, frames
 from crux_workspace.http.problems import corrupt, error_of_problem
-from crux_workspace.model.events import WatchError, WorkspaceChangeEvent
+from crux_workspace.model.events import OnError, WatchError, WorkspaceChangeEvent
 
-__all__ = ["Feed", "OnError", "Reporter", "Wanted"]
+__all__ = ["Feed", "Reporter", "Wanted"]
 
 _T = TypeVar("_T")
-OnError = Callable[[WatchError], object]
 _SILENT_S = 60.0
 """A service that says nothing for so long, not even that it is there, counts as gone."""
 _MAX_CURSOR_CHARACTERS = 1_024

@@ -12,11 +12,12 @@ from crux_workspace.http import decoding
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.files import read_whole, streamed
 from crux_workspace.http.problems import corrupt, parsed
-from crux_workspace.http.sending import PathLike, any_path, file_path, scope_path
+from crux_workspace.http.sending import any_path, file_path, scope_path
 from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, Status, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.options import whole_number
+from crux_workspace.model.paths import PathLike
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
 

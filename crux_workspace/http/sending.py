@@ -6,22 +6,19 @@ import base64
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.edits import Edit
-from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.files import IfVersion, WorkspaceFile
 from crux_workspace.model.globs import has_glob
 from crux_workspace.model.jsontext import dump_compact
 from crux_workspace.model.labels import check_label
-from crux_workspace.model.paths import normalise, normalise_directory_hint, normalise_file
+from crux_workspace.model.paths import PathLike, normalise, normalise_directory_hint, normalise_file
 from crux_workspace.model.streams import check_encoding, chunks_of, is_stream, utf8
 
 __all__ = [
-    "IfVersion",
-    "PathLike",
     "Payload",
     "any_path",
     "body_of",
@@ -35,8 +32,6 @@ __all__ = [
     "version_field",
 ]
 
-PathLike = str | PurePosixPath
-IfVersion = int | WorkspaceFile | None
 
 _IN_JSON_BYTES = 256 << 10
 """Content above this is streamed instead of being put into a JSON body."""

@@ -8,12 +8,12 @@ from crux_workspace.errors import InvalidInputError
 from crux_workspace.http import decoding
 from crux_workspace.http.connection import Answer, Request, whole
 from crux_workspace.http.reading import MOST_ENTRIES
-from crux_workspace.http.sending import IfVersion, PathLike, any_path, expected_field, file_path
+from crux_workspace.http.sending import any_path, expected_field, file_path
 from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.diffs import FileDiff
-from crux_workspace.model.files import GcReport, NamespacePage, Usage, WorkspaceFile
+from crux_workspace.model.files import GcReport, IfVersion, NamespacePage, Usage, WorkspaceFile
 from crux_workspace.model.options import whole_number
-from crux_workspace.model.paths import check_namespace
+from crux_workspace.model.paths import PathLike, check_namespace
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 
 __all__ = ["HttpVersions"]

@@ -11,8 +11,6 @@ from crux_workspace.errors import ConflictError, ErrorCode, InvalidInputError
 from crux_workspace.http import decoding
 from crux_workspace.http.reading import HttpReads
 from crux_workspace.http.sending import (
-    IfVersion,
-    PathLike,
     any_path,
     edit_fields,
     expected_field,
@@ -25,8 +23,9 @@ from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit, check_edits, edits_of
-from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
+from crux_workspace.model.files import IfVersion, Status, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.options import needed_number
+from crux_workspace.model.paths import PathLike
 from crux_workspace.model.streams import utf8
 
 __all__ = ["HttpWrites"]

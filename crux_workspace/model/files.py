@@ -11,6 +11,7 @@ from crux_workspace.model.values import Value
 __all__ = [
     "ContentKind",
     "GcReport",
+    "IfVersion",
     "ListResult",
     "NamespacePage",
     "Operation",
@@ -82,6 +83,8 @@ class WorkspaceDirectory(Value):
 
 
 WorkspaceEntry: TypeAlias = WorkspaceFile | WorkspaceDirectory
+IfVersion: TypeAlias = int | WorkspaceFile | None
+"""What a change expects: a version number, 0 for no file, or the very file and version; None expects nothing."""
 
 
 @dataclass(frozen=True, slots=True)

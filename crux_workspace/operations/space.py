@@ -28,14 +28,13 @@ from crux_workspace.errors import (
     InvalidPathError,
     PathNotFoundError,
 )
-from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.files import IfVersion, WorkspaceFile
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import ancestors
 from crux_workspace.mounts.routing import Router
 from crux_workspace.storage.records import Reader
 
 __all__ = [
-    "IfVersion",
     "Options",
     "Space",
     "check_if_version",
@@ -49,7 +48,6 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-IfVersion = int | WorkspaceFile | None
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 

@@ -16,13 +16,12 @@ from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import ConflictError, InvalidInputError
 from crux_workspace.model.attributes import check_attributes
-from crux_workspace.model.files import ContentKind, Status, WorkspaceFile
+from crux_workspace.model.files import ContentKind, IfVersion, Status, WorkspaceFile
 from crux_workspace.model.jsontext import plain_json
 from crux_workspace.model.mime import guess
 from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import (
-    IfVersion,
     Options,
     Space,
     check_if_version,
