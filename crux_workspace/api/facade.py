@@ -335,7 +335,7 @@ class Workspace(VersionMethods, WatchMethods, PromptMethods):
         """
 
         async def call(space: Space) -> GcReport:
-            return await housekeeping.gc(space, dry_run=dry_run)
+            return await housekeeping.gc(space, dry_run=bool(dry_run))
 
         return await self._runner.run("gc", None, namespace, call)
 

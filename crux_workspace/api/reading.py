@@ -81,8 +81,8 @@ class ReadMethods:
                 await self._tree(space),
                 where,
                 directory=directory,
-                recursive=recursive,
-                glob=glob,
+                recursive=bool(recursive),
+                glob=None if glob is None else bool(glob),
                 limit=limit,
                 cursor=cursor,
                 partial=partial,
@@ -573,7 +573,7 @@ class ReadMethods:
                 kind=kind,
                 path=where,
                 limit=limit,
-                after=None if after is None else str(after),
+                after=None if after is None else normalise(after),
             )
 
         return await self._runner.run("artifacts", path, namespace, call)

@@ -19,11 +19,11 @@ from crux_workspace.errors import (
 )
 from crux_workspace.model.files import IfVersion, WorkspaceEntry
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import needed_number
 from crux_workspace.model.paths import PathLike, check_namespace
 from crux_workspace.model.pausing import before_another_attempt
 from crux_workspace.model.transactions import Replayed
 from crux_workspace.operations import transacting
-from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Options, Space
 from crux_workspace.operations.transacting import StagedSpace
 from crux_workspace.telemetry import OperationSpan
@@ -193,7 +193,7 @@ class TransactionRequest(Generic[_T]):
         idempotency_key: str | None,
         namespace: str | None,
     ) -> None:
-        whole_number("max_attempts", max_attempts, least=1)
+        needed_number("max_attempts", max_attempts)
         if max_attempts is None:
             raise InvalidInputError("max_attempts must be a whole number of at least 1.")
         Options(idempotency_key)

@@ -12,11 +12,19 @@ from crux_workspace.http import decoding
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.files import read_whole, streamed
 from crux_workspace.http.problems import corrupt, parsed
-from crux_workspace.http.sending import any_path, file_path, scope_path
+from crux_workspace.http.sending import (
+    any_path,
+    file_path,
+    scope_path,
+    sendable_text,
+    service_limit,
+)
 from crux_workspace.model.artifacts import Artifact
+from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.options import whole_number
+from crux_workspace.model.matching import check_query
+from crux_workspace.model.options import MOST, needed_number, whole_number
 from crux_workspace.model.paths import PathLike
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
@@ -27,6 +35,9 @@ _T = TypeVar("_T")
 MOST_ENTRIES = 10_000
 """Most entries that are asked for at once."""
 _WALK_ENTRIES = 1_000
+_MOST_PATHS = 1_000
+_MOST_QUERY_CHARACTERS = 4_096
+_MOST_CONTEXT_LINES = 100
 _artifacts = decoding.several(Artifact)
 _matches = decoding.of(GrepResult)
 
@@ -87,11 +98,11 @@ class HttpReads:
         self._caller.core.enter()
         arguments = {
             "path": scope_path(path),
-            "recursive": recursive,
-            "glob": glob,
+            "recursive": bool(recursive),
+            "glob": None if glob is None else bool(glob),
             "limit": limit,
-            "cursor": cursor,
-            "partial": partial,
+            "cursor": sendable_text(cursor),
+            "partial": bool(partial),
             **await self._tree(namespace),
         }
         page = await self._caller.ask("list", arguments, namespace, decoding.listing)
@@ -126,12 +137,15 @@ class HttpReads:
     ) -> Content:
         """Read a file, or a window of its text, as `Workspace.read` does; the window is made by the service."""
         self._caller.core.enter()
+        needed_number("offset", offset, least=0)
         whole_number("max_inline_bytes", max_inline_bytes)
+        whole_number("start_line", start_line, least=1)
+        whole_number("end_line", end_line, least=1)
         arguments = {
             "path": file_path(path),
             "version": self._version(version),
             "offset": offset,
-            "max_inline_bytes": _ALL if max_inline_bytes is None else max_inline_bytes,
+            "max_inline_bytes": MOST if max_inline_bytes is None else max_inline_bytes,
             "start_line": start_line,
             "end_line": end_line,
             **await self._tree(namespace),
@@ -182,6 +196,7 @@ class HttpReads:
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise InvalidInputError("paths must be a list of paths.", details={"option": "paths"})
         named = [file_path(path) for path in paths]
+        service_limit("paths", len(named), _MOST_PATHS)
         return await self._caller.ask(
             "read_many", {"paths": named}, namespace, decoding.contents, await self._tree(namespace)
         )
@@ -201,9 +216,9 @@ class HttpReads:
         When the connection breaks it goes on where it was, in the same version.
         """
         self._caller.core.enter()
-        for name, value, least in (("offset", offset, 0), ("chunk_bytes", chunk_bytes, 1)):
-            whole_number(name, value, least=least)
+        needed_number("offset", offset, least=0)
         whole_number("length", length)
+        needed_number("chunk_bytes", chunk_bytes)
         arguments = {
             "path": file_path(path),
             "version": self._version(version),
@@ -251,16 +266,25 @@ class HttpReads:
         partial: bool = False,
         namespace: str | None = None,
     ) -> GrepResult:
-        """Search text and JSON line by line, as `Workspace.grep` does; the service searches, 10,000 results at most."""
+        """Search text and JSON line by line, as `Workspace.grep` does; the service searches, 10,000 results at most.
+
+        Raises:
+            InvalidInputError: Also a query of more than 4,096 characters, or more than 100 lines of context (``INVALID_ARGUMENT``).
+        """
         self._caller.core.enter()
+        needed_number("max_results", max_results)
+        needed_number("context_lines", context_lines, least=0)
+        check_query(query)
+        service_limit("query", len(query), _MOST_QUERY_CHARACTERS)
+        service_limit("context_lines", context_lines, _MOST_CONTEXT_LINES)
         arguments = {
             "query": query,
             "path": None if path is None else scope_path(path),
-            "ignore_case": ignore_case,
-            "regex": regex,
-            "max_results": max_results,
+            "ignore_case": bool(ignore_case),
+            "regex": bool(regex),
+            "max_results": min(max_results, MOST_ENTRIES),
             "context_lines": context_lines,
-            "partial": partial,
+            "partial": bool(partial),
             **await self._tree(namespace),
         }
         return await self._caller.ask("grep", arguments, namespace, _matches)
@@ -277,13 +301,14 @@ class HttpReads:
     ) -> builtins.list[Artifact]:
         """List artifacts by path, as `Workspace.artifacts` does."""
         self._caller.core.enter()
+        check_attributes(status=status, kind=kind)
         whole_number("limit", limit)
         found: builtins.list[Artifact] = []
         arguments = {
             "status": status,
             "kind": kind,
             "path": None if path is None else scope_path(path),
-            "after": None if after is None else str(after),
+            "after": None if after is None else any_path(after),
             **await self._tree(namespace),
         }
         while True:
@@ -295,6 +320,3 @@ class HttpReads:
             if len(page) < most or len(found) == limit:
                 return found
             arguments["after"] = page[-1].path
-
-
-_ALL = (1 << 63) - 1

@@ -8,11 +8,17 @@ from crux_workspace.errors import InvalidInputError
 from crux_workspace.http import decoding
 from crux_workspace.http.connection import Answer, Request, whole
 from crux_workspace.http.reading import MOST_ENTRIES
-from crux_workspace.http.sending import any_path, expected_field, file_path
+from crux_workspace.http.sending import (
+    any_path,
+    expected_field,
+    file_path,
+    sendable_text,
+    service_limit,
+)
 from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.diffs import FileDiff
 from crux_workspace.model.files import GcReport, IfVersion, NamespacePage, Usage, WorkspaceFile
-from crux_workspace.model.options import whole_number
+from crux_workspace.model.options import needed_number, whole_number
 from crux_workspace.model.paths import PathLike, check_namespace
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 
@@ -20,6 +26,10 @@ __all__ = ["HttpVersions"]
 
 _MOST_COMMITS = 1_000
 _MOST_NAMES = 1_000
+_MOST_CONTEXT_LINES = 10_000
+_MOST_COMMIT_CHARACTERS = 1_024
+_MOST_URI_CHARACTERS = 8_192
+"""No commit and no URI is that long: what is cut off there names nothing either way."""
 _diff = decoding.of(FileDiff)
 _entries = decoding.several(VersionEntry)
 _commit = decoding.of(CommitEntry)
@@ -43,9 +53,7 @@ class HttpVersions(HttpWrites):
         """Return a file's versions, newest first, as `Workspace.history` does."""
         self._caller.core.enter()
         whole_number("limit", limit)
-        whole_number("before", before)
-        if before == 0:
-            return []
+        whole_number("before", before, least=1)
         where = file_path(path)
         found: builtins.list[VersionEntry] = []
         while True:
@@ -66,8 +74,16 @@ class HttpVersions(HttpWrites):
         context_lines: int = 3,
         namespace: str | None = None,
     ) -> FileDiff:
-        """Compare two versions of a text or JSON file, as `Workspace.diff` does."""
+        """Compare two versions of a text or JSON file, as `Workspace.diff` does.
+
+        Raises:
+            InvalidInputError: Also more than 10,000 lines of context (``INVALID_ARGUMENT``).
+        """
         self._caller.core.enter()
+        whole_number("from_version", from_version, least=1)
+        whole_number("to_version", to_version, least=1)
+        needed_number("context_lines", context_lines, least=0)
+        service_limit("context_lines", context_lines, _MOST_CONTEXT_LINES)
         arguments = {
             "path": file_path(path),
             "from_version": from_version,
@@ -87,6 +103,7 @@ class HttpVersions(HttpWrites):
     ) -> WorkspaceFile:
         """Bring back the content the file had before its latest change, as `Workspace.undo` does."""
         self._caller.core.enter()
+        whole_number("to_version", to_version, least=1)
         arguments = {
             "path": file_path(path),
             "to_version": to_version,
@@ -112,7 +129,12 @@ class HttpVersions(HttpWrites):
 
     async def resolve(self, uri: str, *, namespace: str | None = None) -> bytes:
         """Open the bytes behind an artifact's URI, as `Workspace.resolve` does."""
-        query = await self._caller.query(namespace, {"uri": uri})
+        self._caller.core.enter()
+        given: object = uri
+        if not isinstance(given, str):
+            raise InvalidInputError("uri must be a string.", details={"option": "uri"})
+        shown = sendable_text(uri[:_MOST_URI_CHARACTERS])
+        query = await self._caller.query(namespace, {"uri": shown})
         request = Request("GET", "/v1/resolve", query, self._caller.headers())
 
         async def take(answer: Answer) -> bytes:
@@ -131,12 +153,12 @@ class HttpVersions(HttpWrites):
     ) -> builtins.list[CommitEntry]:
         """Return the commits of a namespace, newest first, as `Workspace.log` does."""
         self._caller.core.enter()
-        whole_number("limit", limit)
+        needed_number("limit", limit, least=0)
         where = None if path is None else any_path(path)
         found: builtins.list[CommitEntry] = []
         while True:
             most = min(limit - len(found), _MOST_COMMITS)
-            arguments = {"path": where, "limit": most, "cursor": cursor}
+            arguments = {"path": where, "limit": most, "cursor": sendable_text(cursor)}
             page = await self._caller.ask("log", arguments, namespace, _commits)
             found += page
             if len(page) < most or len(found) >= limit:
@@ -155,7 +177,7 @@ class HttpVersions(HttpWrites):
         wanted: object = commit.commit if isinstance(commit, CommitEntry) else commit
         if not isinstance(wanted, str):
             raise InvalidInputError("commit must be a commit's string or a CommitEntry.")
-        arguments = {"commit": wanted}
+        arguments = {"commit": sendable_text(wanted[:_MOST_COMMIT_CHARACTERS])}
         return await self._change("undo_commit", arguments, namespace, idempotency_key, _commit)
 
     async def usage(self, *, namespace: str | None = None) -> Usage:
@@ -169,11 +191,11 @@ class HttpVersions(HttpWrites):
         self._caller.core.enter()
         is_blank = str(prefix).strip() == ""
         check_namespace(f"{prefix}-" if is_blank else prefix)  # a start may hold what a name may
-        whole_number("limit", limit, least=1)
+        needed_number("limit", limit)
         names: builtins.list[str] = []
         while True:
             most = min(limit - len(names), _MOST_NAMES)
-            arguments = {"prefix": prefix, "limit": most, "cursor": cursor}
+            arguments = {"prefix": prefix, "limit": most, "cursor": sendable_text(cursor)}
             page = await self._caller.ask_unbound("namespaces", arguments, _names)
             names += page.names
             cursor = page.cursor
@@ -190,4 +212,4 @@ class HttpVersions(HttpWrites):
 
     async def gc(self, dry_run: bool = True, *, namespace: str | None = None) -> GcReport:
         """Collect what nothing needs any more, as `Workspace.gc` does."""
-        return await self._change("gc", {"dry_run": dry_run}, namespace, None, _report)
+        return await self._change("gc", {"dry_run": bool(dry_run)}, namespace, None, _report)

@@ -20,12 +20,12 @@ from crux_workspace.http.sending import (
     version_field,
 )
 from crux_workspace.model.artifacts import Artifact
-from crux_workspace.model.attributes import check_attributes
+from crux_workspace.model.attributes import check_attributes, check_changed_attributes
 from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit, check_edits, edits_of
 from crux_workspace.model.files import IfVersion, Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.options import needed_number
-from crux_workspace.model.paths import PathLike
+from crux_workspace.model.options import needed_function, needed_number, whole_number
+from crux_workspace.model.paths import PathLike, check_namespace
 from crux_workspace.model.streams import utf8
 
 __all__ = ["HttpWrites"]
@@ -169,6 +169,7 @@ class HttpWrites(HttpReads):
         """
         self._caller.core.enter()
         where = file_path(path)
+        needed_function("fn", fn)
         needed_number("max_attempts", max_attempts)
         expected = expected_field(if_version, idempotency_key)
         if idempotency_key is not None and (
@@ -254,7 +255,7 @@ class HttpWrites(HttpReads):
         where = file_path(path)
         expected = expected_field(if_version, idempotency_key)
         arguments = {"path": where, "if_version": expected, **said}
-        check_attributes(**said)
+        check_changed_attributes(said)
         return await self._change("set", arguments, namespace, idempotency_key, decoding.file)
 
     async def rename(
@@ -294,7 +295,7 @@ class HttpWrites(HttpReads):
         return {
             "src": any_path(src),
             "dst": any_path(dst),
-            "overwrite": overwrite,
+            "overwrite": bool(overwrite),
             "if_version": expected,
         }
 
@@ -312,7 +313,7 @@ class HttpWrites(HttpReads):
         """Copy a file or a directory, as `Workspace.copy` does; the service moves the bytes."""
         arguments = self._relocation(src, dst, overwrite, None)
         arguments["if_version"] = expected_field(if_version, idempotency_key)
-        arguments["to_namespace"] = to_namespace
+        arguments["to_namespace"] = None if to_namespace is None else check_namespace(to_namespace)
         return await self._change("copy", arguments, namespace, idempotency_key, decoding.entry)
 
     async def delete(
@@ -329,8 +330,8 @@ class HttpWrites(HttpReads):
         self._caller.core.enter()
         arguments = {
             "path": any_path(path),
-            "recursive": recursive,
-            "purge": purge,
+            "recursive": bool(recursive),
+            "purge": bool(purge),
             "if_version": expected_field(if_version, idempotency_key),
         }
         await self._change("delete", arguments, namespace, idempotency_key, decoding.nothing)
@@ -347,6 +348,8 @@ class HttpWrites(HttpReads):
     ) -> Artifact:
         """Publish a file, as `Workspace.finalize` does: pin its current, or a given, version."""
         self._caller.core.enter()
+        check_attributes(kind=kind)
+        whole_number("version", version, least=1)
         arguments = {
             "path": file_path(path),
             "kind": kind,

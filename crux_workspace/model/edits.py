@@ -12,6 +12,7 @@ from itertools import islice
 
 from crux_workspace.errors import EditError, ErrorCode, InvalidInputError
 from crux_workspace.model.nearness import likely_cause, nearest_lines
+from crux_workspace.model.options import MOST
 
 __all__ = ["MAX_LISTED_LINES", "Edit", "apply_edits", "check_edits", "edits_of"]
 
@@ -73,8 +74,8 @@ def edits_of(
     if edits is not None:
         if find is not None or replace is not None or occurrence is not None or replace_all:
             raise InvalidInputError("Give either find and replace, or edits, not both.")
-        given: Sequence[object] = edits
-        if not all(isinstance(item, Edit) for item in given):
+        given: object = edits
+        if not isinstance(given, Sequence) or not all(isinstance(item, Edit) for item in given):
             raise InvalidInputError("edits must be a sequence of Edit.")
         return list(edits)
     if find is None or replace is None:
@@ -110,6 +111,8 @@ def _check(edit: Edit, number: int) -> None:
         return
     elif isinstance(occurrence, bool) or not isinstance(occurrence, int) or occurrence < 1:
         problem = "occurrence is not a whole number of 1 or more"
+    elif occurrence > MOST:
+        problem = "occurrence is larger than any count can be"
     elif edit.replace_all:
         problem = "occurrence and replace_all exclude each other"
     else:

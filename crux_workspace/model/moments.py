@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.options import MOST
 
 __all__ = ["Moment", "at_ms", "check_moment"]
 
@@ -29,7 +30,7 @@ def check_moment(moment: object) -> Moment:
                 "A datetime needs a time zone, e.g. datetime.now(timezone.utc)."
             )
         return moment
-    if isinstance(moment, int) and not isinstance(moment, bool) and moment >= 0:
+    if isinstance(moment, int) and not isinstance(moment, bool) and 0 <= moment <= MOST:
         return moment
     raise InvalidInputError(
         f"A moment is a commit's sequence or an aware datetime, got {type(moment).__name__}."

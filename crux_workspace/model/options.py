@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
+
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["needed_number", "refused_option", "whole_number"]
+__all__ = ["MOST", "needed_function", "needed_number", "refused_option", "whole_number"]
+
+MOST = (1 << 63) - 1
+"""Largest number that an option can be: what every store and every wire can hold."""
 
 
 def refused_option(name: str, wanted: str, value: object) -> InvalidInputError:
@@ -14,16 +19,29 @@ def refused_option(name: str, wanted: str, value: object) -> InvalidInputError:
     )
 
 
+def needed_function(name: str, value: object) -> None:
+    """Refuse an option that cannot be called."""
+    if not callable(value):
+        raise refused_option(name, "a function", value)
+
+
 def whole_number(name: str, value: object, *, least: int = 0) -> None:
-    """Refuse an option that is no whole number of at least `least`; None passes."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
-        return
-    raise InvalidInputError(
-        f"{name} must be a whole number of at least {least}, got {value!r}.",
-        details={"option": name},
-    )
+    """Refuse an option that is no whole number of at least `least` and at most `MOST`; None passes."""
+    if value is not None:
+        needed_number(name, value, least=least)
 
 
 def needed_number(name: str, value: object, *, least: int = 1) -> None:
-    """Refuse an option that is no whole number of at least `least`; None does not pass."""
-    whole_number(name, least - 1 if value is None else value, least=least)
+    """Refuse an option that is no whole number of at least `least` and at most `MOST`; None does not pass."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if least <= value <= MOST:
+            return
+        if not -MOST <= value <= MOST:
+            raise InvalidInputError(
+                f"{name} must be a whole number from {least} to {MOST}, got one of {value.bit_length()} bits.",
+                details={"option": name},
+            )
+    raise InvalidInputError(
+        f"{name} must be a whole number of at least {least}, got {reprlib.repr(value)}.",
+        details={"option": name},
+    )

@@ -39,10 +39,10 @@ from crux_workspace.events.log import (
 )
 from crux_workspace.model.changes import Change
 from crux_workspace.model.moments import Moment, at_ms
+from crux_workspace.model.options import needed_number
 from crux_workspace.model.paths import ancestors, is_at_or_below
 from crux_workspace.model.versions import CommitEntry
 from crux_workspace.operations.purging import REDACTED
-from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Options, Space, type_conflict
 from crux_workspace.storage.layout import META_KEY, log_key, number
 from crux_workspace.storage.records import Put, Reader
@@ -65,7 +65,7 @@ async def log(
     space: Space, *, path: str | None, limit: int, cursor: str | None
 ) -> list[CommitEntry]:
     """Return commits, newest first; with a path those that touched it or something below it."""
-    whole_number("limit", limit)
+    needed_number("limit", limit, least=0)
     reader, partition = space.ports.reader, space.ports.partition
     [record] = await reader.get_many([META_KEY], bodies=False)
     meta = read_meta(record)

@@ -25,10 +25,10 @@ from crux_workspace.errors import WorkspaceError
 from crux_workspace.events.hub import hub_of
 from crux_workspace.events.log import time_of
 from crux_workspace.model.files import GcReport, NamespacePage
+from crux_workspace.model.options import needed_number
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
 from crux_workspace.operations.compaction import shrink_histories
 from crux_workspace.operations.purging import PurgeJob, finish_purge
-from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Options, Space
 from crux_workspace.storage.assets import (
     AbortsStaleUploads,
@@ -52,6 +52,8 @@ __all__ = ["drop_partition", "gc", "list_namespaces"]
 
 _PER_COMMIT = 100
 _PAGE = 256
+_MOST_NAMES = 1 << 32
+"""Most names of one page; the cursor leads on."""
 
 
 # -- namespaces
@@ -61,14 +63,14 @@ async def list_namespaces(
     records: RecordStore, workspace_id: str, prefix: str, *, limit: int, cursor: str | None
 ) -> NamespacePage:
     """List the namespaces of one workspace id that exist, in code point order."""
-    whole_number("limit", limit, least=1)
+    needed_number("limit", limit)
     listing = ["namespaces", workspace_id, prefix]
     after = None
     if cursor is not None:
         after = partition_name(workspace_id, decode_page_cursor(listing, cursor))
     stem = partition_name(workspace_id, prefix)[:-1]
     try:
-        page = await records.partitions(stem, after=after, limit=limit)
+        page = await records.partitions(stem, after=after, limit=min(limit, _MOST_NAMES))
     except WorkspaceError:
         raise
     except Exception as error:

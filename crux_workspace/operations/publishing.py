@@ -21,12 +21,12 @@ from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.files import Status, WorkspaceFile
 from crux_workspace.model.globs import compile_glob, has_glob
+from crux_workspace.model.options import whole_number
 from crux_workspace.model.paths import is_at_or_below, normalise
 from crux_workspace.operations import sourced
 from crux_workspace.operations.reading import (
     open_version,
     version_missing,
-    whole_number,
 )
 from crux_workspace.operations.space import Options, Space, expected_entry
 from crux_workspace.storage.records import Reader

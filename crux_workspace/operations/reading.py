@@ -32,7 +32,7 @@ from crux_workspace.model.files import (
 )
 from crux_workspace.model.jsontext import load, parse
 from crux_workspace.model.lines import byte_window, window
-from crux_workspace.model.options import whole_number
+from crux_workspace.model.options import needed_number, whole_number
 from crux_workspace.operations import sourced
 from crux_workspace.operations.space import Space, not_found
 from crux_workspace.operations.windows import bytes_of, lines_of
@@ -55,7 +55,6 @@ __all__ = [
     "stream",
     "usage",
     "version_missing",
-    "whole_number",
 ]
 
 
@@ -168,7 +167,7 @@ async def read(
     end_line: int | None,
 ) -> Content:
     """Return a file's content, or a window of its text."""
-    whole_number("offset", offset)
+    needed_number("offset", offset, least=0)
     whole_number("max_inline_bytes", max_inline_bytes)
     whole_number("start_line", start_line, least=1)
     whole_number("end_line", end_line, least=1)
@@ -343,9 +342,9 @@ async def stream(
     chunk_bytes: int,
 ) -> AsyncGenerator[bytes, None]:
     """Iterate over the bytes of a file, in constant memory."""
-    whole_number("offset", offset)
+    needed_number("offset", offset, least=0)
     whole_number("length", length)
-    whole_number("chunk_bytes", chunk_bytes, least=1)
+    needed_number("chunk_bytes", chunk_bytes)
     if (tree := sourced.source_at(space, reads, path)) is not None:
         chunks = sourced.stream(
             tree, path, version=version, offset=offset, length=length, chunk_bytes=chunk_bytes

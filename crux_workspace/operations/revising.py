@@ -22,13 +22,13 @@ from crux_workspace.errors import (
 )
 from crux_workspace.model.diffs import FileDiff, diff_texts
 from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.options import needed_number, whole_number
 from crux_workspace.model.versions import VersionEntry
 from crux_workspace.operations import sourced
 from crux_workspace.operations.reading import (
     binary_refused,
     find_version,
     version_missing,
-    whole_number,
 )
 from crux_workspace.operations.space import (
     Options,
@@ -85,7 +85,7 @@ async def diff(
     """Compare two versions; by default the latest change."""
     whole_number("from_version", from_version, least=1)
     whole_number("to_version", to_version, least=1)
-    whole_number("context_lines", context_lines)
+    needed_number("context_lines", context_lines, least=0)
     sourced.refuse(space, path, "diff")
     reads = space.reads()
     if to_version is None:

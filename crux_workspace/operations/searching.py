@@ -17,11 +17,11 @@ from crux_workspace.engine.reads import TreeReads
 from crux_workspace.model.globs import compile_glob, has_glob
 from crux_workspace.model.line_search import LineSearch
 from crux_workspace.model.matching import GrepMatch, Query, compile_query
+from crux_workspace.model.options import needed_number
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.mounts.source_tree import SourceTree
 from crux_workspace.operations import sourced
 from crux_workspace.operations.listing import globbed
-from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.sourced_listing import sparing
 from crux_workspace.operations.sourced_search import SourceSearch
 from crux_workspace.operations.sourced_search import grep as grep_source
@@ -51,8 +51,8 @@ async def grep(
     partial: bool = False,
 ) -> GrepResult:
     """Search a file, a directory, a glob or everything."""
-    whole_number("max_results", max_results, least=1)
-    whole_number("context_lines", context_lines)
+    needed_number("max_results", max_results)
+    needed_number("context_lines", context_lines, least=0)
     compiled = compile_query(query, ignore_case=ignore_case, regex=regex)
     limit = max_results + 1
     matches: list[GrepMatch] = []

@@ -28,7 +28,7 @@ from crux_workspace.errors import (
     InvalidPathError,
     PathNotFoundError,
 )
-from crux_workspace.model.files import IfVersion, WorkspaceFile
+from crux_workspace.model.files import IfVersion, WorkspaceFile, check_expected
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import ancestors
 from crux_workspace.mounts.routing import Router
@@ -60,14 +60,8 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     def __post_init__(self) -> None:
         if self.idempotency_key is not None:
             check_label("idempotency_key", self.idempotency_key)
-        given: object = self.if_version
-        if given is None or isinstance(given, WorkspaceFile):
-            return
-        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-            raise InvalidInputError(
-                "if_version must be a version number, 0 for 'must not exist', or a WorkspaceFile.",
-                details={"option": "if_version"},
-            )
+        if self.if_version is not None:
+            check_expected(self.if_version)
 
 
 @dataclass(slots=True)

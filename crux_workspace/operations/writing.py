@@ -15,12 +15,12 @@ from crux_workspace.engine.content import content_value, discard, prepare
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import ConflictError, InvalidInputError
-from crux_workspace.model.attributes import check_attributes
+from crux_workspace.model.attributes import check_attributes, check_changed_attributes
 from crux_workspace.model.files import ContentKind, IfVersion, Status, WorkspaceFile
 from crux_workspace.model.jsontext import plain_json
 from crux_workspace.model.mime import guess
+from crux_workspace.model.options import needed_function, needed_number
 from crux_workspace.operations import sourced, sourced_writing
-from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import (
     Options,
     Space,
@@ -174,9 +174,8 @@ async def update(
 ) -> WorkspaceFile:
     """Read, change, write; again when somebody else was faster."""
     sourced.refuse(space, path, "update")
-    whole_number("max_attempts", max_attempts, least=1)
-    if max_attempts is None:
-        raise InvalidInputError("max_attempts must be a whole number of at least 1.")
+    needed_function("fn", change)
+    needed_number("max_attempts", max_attempts)
     known = await space.remembered_file("update", path, options=options, request=[])
     if known is not None:
         return known
@@ -262,11 +261,9 @@ async def set_attributes(
         )
         if value is not ...
     }
-    check_attributes(**given)
+    check_changed_attributes(given)
     if given.get("metadata") is not None:
         given["metadata"] = plain_json(given["metadata"])
-    if mime_type is None:
-        raise InvalidInputError("mime_type cannot be cleared.", details={"option": "mime_type"})
     produced = space.ports.provenance() if {"status", "kind"} & given.keys() else None
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:

@@ -16,6 +16,7 @@ from crux_workspace.api.opening import inline_file
 from crux_workspace.errors import ErrorCode, PathNotFoundError, VersionNotFoundError
 from crux_workspace.model.files import WorkspaceFile
 from crux_workspace.model.jsontext import dump_compact
+from crux_workspace.model.options import MOST
 from crux_workspace.server.calls import Call, failed_precondition
 from crux_workspace.server.changing import carry_out
 from crux_workspace.server.partial import check_uri, check_versions
@@ -140,7 +141,7 @@ async def _find(call: Call, tree: Workspace | WorkspaceView) -> _Found:
 async def _older(call: Call, file: WorkspaceFile | None, version: int) -> _Found:
     """Find an older version, of a deleted file too; a file's id is not known once it is deleted."""
     path, workspace = call.query.path, call.workspace
-    entries = await workspace.history(path, limit=1, before=version + 1)
+    entries = await workspace.history(path, limit=1, before=min(version, MOST - 1) + 1)
     if not entries or entries[0].version != version or entries[0].operation == "delete":
         await workspace.read(path, version=version, max_inline_bytes=0)  # says why there is none
         raise VersionNotFoundError(
