@@ -179,7 +179,7 @@ class Caller:
     async def change_unbound(self, verb: str, arguments: Mapping[str, Any]) -> None:
         """Carry out a verb that changes something and is about no namespace, or all of them; its answer is nothing."""
         request = self._posted(ROUTES[verb].path, {}, arguments, {}, repeats=False)
-        await self.commit(self.core.connection.json(request), {})
+        await self.commit(self.core.connection.done(request), {})
 
     async def put(
         self,

@@ -17,7 +17,13 @@ from crux_workspace.errors import (
 )
 from crux_workspace.http.address import Address
 from crux_workspace.http.logs import hide_queries
-from crux_workspace.http.problems import MAX_PROBLEM_BYTES, corrupt, error_of_answer, parsed
+from crux_workspace.http.problems import (
+    MAX_PROBLEM_BYTES,
+    corrupt,
+    error_of_answer,
+    parsed,
+    unexpected,
+)
 from crux_workspace.model.pausing import jitter_s
 
 if TYPE_CHECKING:
@@ -100,17 +106,32 @@ class Connection:
         return self._address.base
 
     async def json(self, request: Request) -> Any:  # noqa: ANN401 - JSON
-        """Send a request and return the JSON of its answer; None for one without content.
+        """Send a request and return the JSON of its answer.
 
         Raises:
             WorkspaceError: What the service answered, or why it could not be asked.
         """
 
         async def take(answer: Answer) -> Any:  # noqa: ANN401 - JSON
-            body = await whole(answer.body, MAX_ANSWER_BYTES)
-            return None if answer.status == 204 else parsed(body)
+            kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if answer.status not in (200, 201) or kind != "application/json":
+                raise unexpected(answer.status, answer.headers, "JSON")
+            return parsed(await whole(answer.body, MAX_ANSWER_BYTES))
 
         return await self.send(request, take)
+
+    async def done(self, request: Request) -> None:
+        """Send a request whose answer only says that it was carried out.
+
+        Raises:
+            WorkspaceError: What the service answered, or why it could not be asked.
+        """
+
+        async def take(answer: Answer) -> None:
+            if answer.status != 204:
+                raise unexpected(answer.status, answer.headers, "an empty answer (204)")
+
+        await self.send(request, take)
 
     async def send(self, request: Request, take: Callable[[Answer], Any]) -> Any:  # noqa: ANN401
         """Send a request, again where that is safe, and return what `take` makes of a good answer."""
@@ -159,7 +180,7 @@ class Connection:
             )
             response = await client.send(sent, stream=True, follow_redirects=False)
             try:
-                if response.status_code >= 300 and response.status_code != 304:
+                if response.status_code >= 300:
                     raise await _refused(response)
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise corrupt("it is compressed, though that was not asked for")

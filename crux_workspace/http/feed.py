@@ -16,7 +16,7 @@ from crux_workspace.http import decoding
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.connection import Broken, Request
 from crux_workspace.http.frames import Frame, frames
-from crux_workspace.http.problems import corrupt, error_of_problem
+from crux_workspace.http.problems import corrupt, error_of_problem, unexpected
 from crux_workspace.model.events import OnError, WatchError, WorkspaceChangeEvent
 
 __all__ = ["Feed", "Reporter", "Wanted"]
@@ -234,8 +234,9 @@ class Feed:
         request = Request("GET", "/v1/events", query, headers)
         connection = self._caller.core.connection
         async with connection.opened(request, idle_s=_SILENT_S) as answer:
-            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
-                raise corrupt("it is no event stream")
+            kind = answer.headers.get("content-type", "")
+            if answer.status != 200 or not kind.startswith("text/event-stream"):
+                raise unexpected(answer.status, answer.headers, "an event stream")
             async for frame in frames(answer.body):
                 yield frame
 

@@ -7,6 +7,7 @@ import builtins
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.http import decoding
 from crux_workspace.http.connection import Answer, Request, whole
+from crux_workspace.http.files import check_bytes
 from crux_workspace.http.reading import MOST_ENTRIES
 from crux_workspace.http.sending import (
     any_path,
@@ -138,6 +139,7 @@ class HttpVersions(HttpWrites):
         request = Request("GET", "/v1/resolve", query, self._caller.headers())
 
         async def take(answer: Answer) -> bytes:
+            check_bytes(answer)
             return await whole(answer.body)
 
         data: bytes = await self._caller.core.connection.send(request, take)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from crux_workspace.errors import ConflictError, ErrorCode, InvalidInputError
 from crux_workspace.http import decoding
+from crux_workspace.http.problems import corrupt
 from crux_workspace.http.reading import HttpReads
 from crux_workspace.http.sending import (
     any_path,
@@ -32,6 +33,7 @@ __all__ = ["HttpWrites"]
 
 _T = TypeVar("_T")
 _artifact = decoding.of(Artifact)
+_MOST_LOOKS = 100
 
 
 class HttpWrites(HttpReads):
@@ -197,12 +199,13 @@ class HttpWrites(HttpReads):
         self, path: str, if_version: IfVersion, expected: int | str | None, namespace: str | None
     ) -> WorkspaceFile:
         """Return the file to change, if it is the one that is expected."""
-        while True:
+        for _ in range(_MOST_LOOKS):
             file = await self.stat(path, namespace=namespace)
             if file is not None and _is_expected(file, if_version):
                 return file
             # Refuses, unless it has become so meanwhile.
             await self._judge(path, expected, namespace)
+        raise corrupt("it neither has the file that is to be changed nor says so")
 
     async def _judge(self, path: str, expected: int | str | None, namespace: str | None) -> None:
         """Let the service say why a file is not the one to change.
