@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from crux_workspace.http.problems import (
     unexpected,
 )
 from crux_workspace.model.pausing import jitter_s
+from crux_workspace.model.streams import at_most
 
 if TYPE_CHECKING:
     import httpx
@@ -259,33 +261,27 @@ async def _raw(response: httpx.Response) -> AsyncIterator[bytes]:
         yield chunk
 
 
-async def whole(body: AsyncIterator[bytes], most: int | None = None) -> bytes:
+async def whole(body: AsyncIterator[bytes], most: int = sys.maxsize) -> bytes:
     """Return a body whole, if it has no more than `most` bytes.
 
     Raises:
         LimitExceededError: It has more (``FILE_TOO_LARGE``).
     """
-    parts, size = [], 0
-    async for chunk in body:
-        size += len(chunk)
-        if most is not None and size > most:
-            raise LimitExceededError(
-                f"The HTTP service answered with more than {most:,} bytes.",
-                code=ErrorCode.FILE_TOO_LARGE,
-                details={"limit": most},
-                hint="Ask for less at once: give a limit, or stream the file.",
-            )
-        parts.append(chunk)
-    return b"".join(parts)
+    found = await at_most(body, most)
+    if found is None:
+        raise LimitExceededError(
+            f"The HTTP service answered with more than {most:,} bytes.",
+            code=ErrorCode.FILE_TOO_LARGE,
+            details={"limit": most},
+            hint="Ask for less at once: give a limit, or stream the file.",
+        )
+    return found
 
 
 async def _refused(response: httpx.Response) -> Exception:
     status = response.status_code
-    try:
-        body = await whole(_raw(response), MAX_PROBLEM_BYTES)
-    except LimitExceededError:
-        body = b""
-    error = error_of_answer(status, body)
+    body = await at_most(_raw(response), MAX_PROBLEM_BYTES)
+    error = error_of_answer(status, body or b"")
     if error.retryable and status in _PUT_OFF:
         after_s = _seconds(response.headers.get("retry-after"))
         return Broken(error, arrived=True, after_s=after_s)
