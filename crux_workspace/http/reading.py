@@ -38,6 +38,8 @@ _WALK_ENTRIES = 1_000
 _MOST_PATHS = 1_000
 _MOST_QUERY_CHARACTERS = 4_096
 _MOST_CONTEXT_LINES = 100
+_MOST_PLACE = 1 << 62
+"""Beyond the end of every file; two of them are a place that is one yet."""
 _artifacts = decoding.several(Artifact)
 _matches = decoding.of(GrepResult)
 
@@ -137,14 +139,14 @@ class HttpReads:
     ) -> Content:
         """Read a file, or a window of its text, as `Workspace.read` does; the window is made by the service."""
         self._caller.core.enter()
-        needed_number("offset", offset, least=0)
+        needed_number("offset", offset, least=0, bounded=False)
         whole_number("max_inline_bytes", max_inline_bytes)
         whole_number("start_line", start_line, least=1)
         whole_number("end_line", end_line, least=1)
         arguments = {
             "path": file_path(path),
             "version": self._version(version),
-            "offset": offset,
+            "offset": min(offset, MOST),
             "max_inline_bytes": MOST if max_inline_bytes is None else max_inline_bytes,
             "start_line": start_line,
             "end_line": end_line,
@@ -216,15 +218,21 @@ class HttpReads:
         When the connection breaks it goes on where it was, in the same version.
         """
         self._caller.core.enter()
-        needed_number("offset", offset, least=0)
-        whole_number("length", length)
+        needed_number("offset", offset, least=0, bounded=False)
+        whole_number("length", length, bounded=False)
         needed_number("chunk_bytes", chunk_bytes)
         arguments = {
             "path": file_path(path),
             "version": self._version(version),
             **await self._tree(namespace),
         }
-        found = streamed(self._caller, arguments, namespace, offset, length)
+        found = streamed(
+            self._caller,
+            arguments,
+            namespace,
+            min(offset, _MOST_PLACE),
+            None if length is None else min(length, _MOST_PLACE),
+        )
         async with aclosing(found) as pieces:
             async for piece in pieces:
                 for start in range(0, len(piece), chunk_bytes):

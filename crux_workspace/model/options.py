@@ -25,16 +25,16 @@ def needed_function(name: str, value: object) -> None:
         raise refused_option(name, "a function", value)
 
 
-def whole_number(name: str, value: object, *, least: int = 0) -> None:
-    """Refuse an option that is no whole number of at least `least` and at most `MOST`; None passes."""
+def whole_number(name: str, value: object, *, least: int = 0, bounded: bool = True) -> None:
+    """Refuse an option that is no whole number of at least `least` and, if `bounded`, at most `MOST`; None passes."""
     if value is not None:
-        needed_number(name, value, least=least)
+        needed_number(name, value, least=least, bounded=bounded)
 
 
-def needed_number(name: str, value: object, *, least: int = 1) -> None:
-    """Refuse an option that is no whole number of at least `least` and at most `MOST`; None does not pass."""
+def needed_number(name: str, value: object, *, least: int = 1, bounded: bool = True) -> None:
+    """Refuse an option that is no whole number of at least `least` and, if `bounded`, at most `MOST`; None does not pass."""
     if isinstance(value, int) and not isinstance(value, bool):
-        if least <= value <= MOST:
+        if least <= value and (value <= MOST or not bounded):
             return
         if not -MOST <= value <= MOST:
             raise InvalidInputError(

@@ -167,7 +167,7 @@ async def read(
     end_line: int | None,
 ) -> Content:
     """Return a file's content, or a window of its text."""
-    needed_number("offset", offset, least=0)
+    needed_number("offset", offset, least=0, bounded=False)
     whole_number("max_inline_bytes", max_inline_bytes)
     whole_number("start_line", start_line, least=1)
     whole_number("end_line", end_line, least=1)
@@ -342,8 +342,8 @@ async def stream(
     chunk_bytes: int,
 ) -> AsyncGenerator[bytes, None]:
     """Iterate over the bytes of a file, in constant memory."""
-    needed_number("offset", offset, least=0)
-    whole_number("length", length)
+    needed_number("offset", offset, least=0, bounded=False)
+    whole_number("length", length, bounded=False)
     needed_number("chunk_bytes", chunk_bytes)
     if (tree := sourced.source_at(space, reads, path)) is not None:
         chunks = sourced.stream(
