@@ -24,7 +24,7 @@ from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, Status, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.matching import check_query
-from crux_workspace.model.options import MOST, needed_number, whole_number
+from crux_workspace.model.options import MOST, needed_number, ordinal, whole_number
 from crux_workspace.model.paths import PathLike
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
@@ -55,7 +55,7 @@ class HttpReads:
 
     def _version(self, version: int | None) -> int | None:
         """Allow or refuse reading an older version."""
-        whole_number("version", version, least=1)
+        ordinal("version", version)
         return version
 
     async def list(
@@ -139,17 +139,17 @@ class HttpReads:
     ) -> Content:
         """Read a file, or a window of its text, as `Workspace.read` does; the window is made by the service."""
         self._caller.core.enter()
-        needed_number("offset", offset, least=0, bounded=False)
+        needed_number("offset", offset, least=0)
         whole_number("max_inline_bytes", max_inline_bytes)
-        whole_number("start_line", start_line, least=1)
+        ordinal("start_line", start_line)
         whole_number("end_line", end_line, least=1)
         arguments = {
             "path": file_path(path),
             "version": self._version(version),
             "offset": min(offset, MOST),
-            "max_inline_bytes": MOST if max_inline_bytes is None else max_inline_bytes,
+            "max_inline_bytes": MOST if max_inline_bytes is None else min(max_inline_bytes, MOST),
             "start_line": start_line,
-            "end_line": end_line,
+            "end_line": None if end_line is None else min(end_line, MOST),
             **await self._tree(namespace),
         }
         return await self._caller.ask("read", arguments, namespace, decoding.content)
@@ -218,8 +218,8 @@ class HttpReads:
         When the connection breaks it goes on where it was, in the same version.
         """
         self._caller.core.enter()
-        needed_number("offset", offset, least=0, bounded=False)
-        whole_number("length", length, bounded=False)
+        needed_number("offset", offset, least=0)
+        whole_number("length", length)
         needed_number("chunk_bytes", chunk_bytes)
         arguments = {
             "path": file_path(path),

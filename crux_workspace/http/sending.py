@@ -73,7 +73,7 @@ def service_limit(name: str, value: int, most: int) -> None:
     """Refuse what a service would: an option that is larger than requests may say (``INVALID_ARGUMENT``)."""
     if value > most:
         raise InvalidInputError(
-            f"{name} can be at most {most:,} over HTTP, got {value:,}.",
+            f"{name} can be at most {most:,} over HTTP, and more was given.",
             details={"option": name, "limit": most},
         )
 

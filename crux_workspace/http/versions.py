@@ -19,7 +19,7 @@ from crux_workspace.http.sending import (
 from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.diffs import FileDiff
 from crux_workspace.model.files import GcReport, IfVersion, NamespacePage, Usage, WorkspaceFile
-from crux_workspace.model.options import needed_number, whole_number
+from crux_workspace.model.options import MOST, needed_number, ordinal, whole_number
 from crux_workspace.model.paths import PathLike, check_namespace
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 
@@ -59,7 +59,11 @@ class HttpVersions(HttpWrites):
         found: builtins.list[VersionEntry] = []
         while True:
             most = MOST_ENTRIES if limit is None else min(limit - len(found), MOST_ENTRIES)
-            arguments = {"path": where, "limit": most, "before": before}
+            arguments = {
+                "path": where,
+                "limit": most,
+                "before": None if before is None else min(before, MOST),
+            }
             page = await self._caller.ask("history", arguments, namespace, _entries)
             found += page
             if len(page) < most or len(found) == limit or page[-1].version <= 1:
@@ -81,8 +85,8 @@ class HttpVersions(HttpWrites):
             InvalidInputError: Also more than 10,000 lines of context (``INVALID_ARGUMENT``).
         """
         self._caller.core.enter()
-        whole_number("from_version", from_version, least=1)
-        whole_number("to_version", to_version, least=1)
+        ordinal("from_version", from_version)
+        ordinal("to_version", to_version)
         needed_number("context_lines", context_lines, least=0)
         service_limit("context_lines", context_lines, _MOST_CONTEXT_LINES)
         arguments = {
@@ -104,7 +108,7 @@ class HttpVersions(HttpWrites):
     ) -> WorkspaceFile:
         """Bring back the content the file had before its latest change, as `Workspace.undo` does."""
         self._caller.core.enter()
-        whole_number("to_version", to_version, least=1)
+        ordinal("to_version", to_version)
         arguments = {
             "path": file_path(path),
             "to_version": to_version,

@@ -25,7 +25,7 @@ from crux_workspace.model.attributes import check_attributes, check_changed_attr
 from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit, check_edits, edits_of
 from crux_workspace.model.files import IfVersion, Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.options import needed_function, needed_number, whole_number
+from crux_workspace.model.options import needed_function, needed_number, ordinal
 from crux_workspace.model.paths import PathLike, check_namespace
 from crux_workspace.model.streams import utf8
 
@@ -352,7 +352,7 @@ class HttpWrites(HttpReads):
         """Publish a file, as `Workspace.finalize` does: pin its current, or a given, version."""
         self._caller.core.enter()
         check_attributes(kind=kind)
-        whole_number("version", version, least=1)
+        ordinal("version", version)
         arguments = {
             "path": file_path(path),
             "kind": kind,

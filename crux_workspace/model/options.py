@@ -6,10 +6,11 @@ import reprlib
 
 from crux_workspace.errors import InvalidInputError
 
-__all__ = ["MOST", "needed_function", "needed_number", "refused_option", "whole_number"]
+__all__ = ["MOST", "needed_function", "needed_number", "ordinal", "refused_option", "whole_number"]
 
 MOST = (1 << 63) - 1
-"""Largest number that an option can be: what every store and every wire can hold."""
+"""Largest number of a version, a line or an occurrence: what every store and every wire can hold."""
+_MOST_SHOWN_BITS = 64
 
 
 def refused_option(name: str, wanted: str, value: object) -> InvalidInputError:
@@ -25,23 +26,33 @@ def needed_function(name: str, value: object) -> None:
         raise refused_option(name, "a function", value)
 
 
-def whole_number(name: str, value: object, *, least: int = 0, bounded: bool = True) -> None:
-    """Refuse an option that is no whole number of at least `least` and, if `bounded`, at most `MOST`; None passes."""
+def whole_number(name: str, value: object, *, least: int = 0) -> None:
+    """Refuse an option that is no whole number of at least `least`, however large; None passes."""
     if value is not None:
-        needed_number(name, value, least=least, bounded=bounded)
+        needed_number(name, value, least=least)
 
 
-def needed_number(name: str, value: object, *, least: int = 1, bounded: bool = True) -> None:
-    """Refuse an option that is no whole number of at least `least` and, if `bounded`, at most `MOST`; None does not pass."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        if least <= value and (value <= MOST or not bounded):
-            return
-        if not -MOST <= value <= MOST:
-            raise InvalidInputError(
-                f"{name} must be a whole number from {least} to {MOST}, got one of {value.bit_length()} bits.",
-                details={"option": name},
-            )
+def needed_number(name: str, value: object, *, least: int = 1) -> None:
+    """Refuse an option that is no whole number of at least `least`, however large; None does not pass."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        return
     raise InvalidInputError(
-        f"{name} must be a whole number of at least {least}, got {reprlib.repr(value)}.",
+        f"{name} must be a whole number of at least {least}, got {_shown(value)}.",
         details={"option": name},
     )
+
+
+def ordinal(name: str, value: object) -> None:
+    """Refuse an option that is no number of a version or a line, from 1 to `MOST`; None passes."""
+    whole_number(name, value, least=1)
+    if isinstance(value, int) and value > MOST:
+        raise InvalidInputError(
+            f"{name} must be a whole number from 1 to {MOST}, got {_shown(value)}.",
+            details={"option": name},
+        )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and value.bit_length() > _MOST_SHOWN_BITS:
+        return f"one of {value.bit_length()} bits"
+    return reprlib.repr(value)

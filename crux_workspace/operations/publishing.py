@@ -21,7 +21,7 @@ from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.files import Status, WorkspaceFile
 from crux_workspace.model.globs import compile_glob, has_glob
-from crux_workspace.model.options import whole_number
+from crux_workspace.model.options import ordinal, whole_number
 from crux_workspace.model.paths import is_at_or_below, normalise
 from crux_workspace.operations import sourced
 from crux_workspace.operations.reading import (
@@ -43,7 +43,7 @@ async def finalize(
     """Pin a version as the published one."""
     sourced.refuse(space, path, "finalize")
     check_attributes(kind=kind)
-    whole_number("version", version, least=1)
+    ordinal("version", version)
     ports = space.ports
     produced = ports.provenance()
 
