@@ -38,6 +38,8 @@ MAX_ANSWER_BYTES = 1 << 28
 """Longest JSON answer that is read into memory."""
 _MAX_PAUSE_S = 5.0
 _MAX_JITTER_S = 2.0
+_SERVED = "x-workspace-service"
+"""Header of what the service answers: what has it not comes from something in between."""
 _PUT_OFF = (408, 429, 502, 503, 504)
 """What a service says that is busy, restarting or out of reach behind a proxy."""
 
@@ -184,6 +186,8 @@ class Connection:
             try:
                 if response.status_code >= 300:
                     raise await _refused(response)
+                if _SERVED not in response.headers:
+                    raise unexpected(response.status_code, response.headers, "an answer of its own")
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise corrupt("it is compressed, though that was not asked for")
                 yield Answer(response.status_code, response.headers, _raw(response))

@@ -219,10 +219,7 @@ async def _whole_file(call: Call) -> Response:
         found, kind = found.encode(), "text/plain; charset=utf-8"
     elif verb == "read_json":
         found, kind = dump_compact(found), "application/json"
-    headers = _SAFE | {
-        "content-disposition": "attachment",
-        "x-workspace-form": call.query.form,
-    }
+    headers = _SAFE | {"content-disposition": "attachment"}
     return Response(found, headers=headers, media_type=kind)
 
 
@@ -301,5 +298,5 @@ async def resolve(call: Call) -> Response:
     workspace, uri = call.workspace, call.query.uri
     await check_uri(call.principal, workspace, uri)
     data = await workspace.resolve(uri)
-    headers = _SAFE | {"content-disposition": "attachment", "x-workspace-form": "bytes"}
+    headers = _SAFE | {"content-disposition": "attachment"}
     return Response(data, headers=headers, media_type="application/octet-stream")

@@ -64,8 +64,16 @@ CALLS: dict[str, Callable[[HttpWorkspace], Awaitable[Any]]] = {
 }
 
 
-def client(answer: Answer, **options: Any) -> HttpWorkspace:
-    transport = httpx.MockTransport(answer)
+def client(answer: Answer, *, own: bool = True, **options: Any) -> HttpWorkspace:
+    """Make a client of something that answers, by default as the service's own."""
+
+    def answered(request: httpx.Request) -> httpx.Response:
+        response = answer(request)
+        if own:
+            response.headers["x-workspace-service"] = "1"
+        return response
+
+    transport = httpx.MockTransport(answered)
     return HttpWorkspace(
         "https://files.test/base",
         **{
@@ -125,11 +133,20 @@ GOOD_FOR = {
 """Calls that each of these is an answer to."""
 
 
+BYTES = {"read_bytes", "read_text", "stream", "stream of nothing", "resolve"}
+"""Calls that any body of the service's own is an answer to."""
+NO_JSON = {"HTML", "nothing", "deep", "no UTF-8", "compressed"}
+
+
+@pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("bad", BAD)
-async def test_an_answer_that_is_none_is_corrupt(bad: str) -> None:
-    for name in CALLS.keys() - GOOD_FOR.get(bad, set()):
+async def test_an_answer_that_is_none_is_corrupt(bad: str, own: bool) -> None:
+    good = GOOD_FOR.get(bad, set())
+    if BAD[bad]().status_code == 200:
+        good = good | BYTES | (set() if bad in NO_JSON else {"read_json"})
+    for name in CALLS.keys() - (good if own else set()):
         call = CALLS[name]
-        ws = client(always(BAD[bad]))
+        ws = client(always(BAD[bad]), own=own)
         with pytest.raises(StorageError) as caught:
             pytest.fail(f"{name} took it for {await call(ws)!r}")
         assert caught.value.code == ErrorCode.RECORD_CORRUPT, name
