@@ -114,8 +114,8 @@ coverage: $(DEV_STAMP) ## judge the branch coverage that `make tests` measured
 	@$(BIN)/coverage report --include='$(COVERED)' --skip-covered --fail-under=$(COVERAGE_GATE)
 
 .PHONY: privacy
-privacy: $(DEV_STAMP) ## play much of the suite under an exporter that fails on anything private (FOLDERS=...)
-	@$(BIN)/python -m pytest -q -n 0 -p tests.support.privacy_sweep $(or $(FOLDERS),tests/contract tests/mounts tests/scenarios tests/tools tests/transactions tests/watch)
+privacy: $(DEV_STAMP) ## play much of the suite under an exporter that fails on anything private (FOLDERS=..., CRUX_STORES=all)
+	@$(BIN)/python -m pytest -q -n 0 -p tests.support.privacy_sweep $(or $(FOLDERS),tests/contract tests/mounts tests/scenarios tests/tools tests/transactions tests/watch $(if $(filter all,$(CRUX_STORES)),tests/adapters tests/postgres))
 
 .PHONY: snapshot
 snapshot: $(DEV_STAMP) ## rewrite the snapshot of the public API; review its diff

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 from collections.abc import Awaitable, Callable
@@ -14,7 +13,7 @@ from crux_workspace.api import runtimes
 from crux_workspace.engine.expiry import sweep_due
 from crux_workspace.engine.inflight import InFlight
 from crux_workspace.engine.ports import AppendedVersion, EnginePorts
-from crux_workspace.errors import ErrorCode, InvalidInputError, RuntimeRequiredError, StateError
+from crux_workspace.errors import InvalidInputError, RuntimeRequiredError
 from crux_workspace.events.runtime import LocalRuntime
 from crux_workspace.events.upkeep import UpkeepJob
 from crux_workspace.events.watching import WatchHandle
@@ -30,6 +29,7 @@ from crux_workspace.model.settings import (
     ToolOptions,
     Versioning,
 )
+from crux_workspace.model.usability import Usable
 from crux_workspace.mounts.routing import Router
 from crux_workspace.operations.housekeeping import gc
 from crux_workspace.operations.space import Space
@@ -63,7 +63,7 @@ def _provenance() -> dict[str, Any] | None:
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True, kw_only=True)
-class WorkspaceCore:
+class WorkspaceCore(Usable):
     """The shared part; `Workspace` objects are views of it."""
 
     workspace_id: str
@@ -86,38 +86,13 @@ class WorkspaceCore:
     owns_runtime: bool = False
     in_flight: InFlight = field(default_factory=InFlight)
     watches: WeakSet[WatchHandle] = field(default_factory=WeakSet)
-    closed: bool = False
-    loop: asyncio.AbstractEventLoop | None = None
-    process: int = field(default_factory=os.getpid)
     _spaces: dict[tuple[str, str | None], Space] = field(default_factory=dict)
     _kept: set[str] = field(default_factory=set)
     _keeper: LocalRuntime | None = None
     _is_over: bool = False
 
-    def enter(self) -> None:
-        """Refuse a call that cannot be served: after closing, in a forked child, on another loop.
-
-        Raises:
-            StateError: ``WORKSPACE_CLOSED``, ``FORKED`` or ``WRONG_LOOP``.
-        """
-        if self.closed:
-            raise StateError(
-                f"The workspace {self.workspace_id!r} is closed; open it again.",
-                code=ErrorCode.WORKSPACE_CLOSED,
-            )
-        if self.process != os.getpid():
-            raise StateError(
-                "This workspace was opened before the process forked and cannot be used in the child; open it again there.",
-                code=ErrorCode.FORKED,
-            )
-        loop = asyncio.get_running_loop()
-        if self.loop is None:
-            self.loop = loop
-        elif self.loop is not loop:
-            raise StateError(
-                "This workspace belongs to another event loop; open one per loop, or use as_sync() from threads.",
-                code=ErrorCode.WRONG_LOOP,
-            )
+    def _named(self) -> str:
+        return f"The workspace {self.workspace_id!r}"
 
     def namespace_of(
         self, bound: str | None, given: str | None, request: NamespaceRequest | None = None
@@ -207,7 +182,15 @@ class WorkspaceCore:
         return runtime
 
     def _mark_versions(self, versions: list[AppendedVersion]) -> Awaitable[None] | None:
-        return self._marked(versions) if self.recorder.listening else None
+        recorder = self.recorder
+        if not recorder.listening:
+            return None
+        for at, version in enumerate(versions):
+            hashed = recorder.known_hash(version.path)
+            if hashed is None:
+                return self._marked(versions[at:])
+            recorder.version_marker(hashed, version.version, version.operation)
+        return None
 
     async def _marked(self, versions: list[AppendedVersion]) -> None:
         for version in versions:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crux_workspace.api.reading import PathLike
 from crux_workspace.api.runner import Runner
+from crux_workspace.model.paths import PathLike
 from crux_workspace.model.settings import CONTEXT_PRIORITY, NamespaceRequest
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from crux_workspace.api.reading import PathLike
 from crux_workspace.api.writing import WriteMethods, writable_file
 from crux_workspace.model.artifacts import Artifact
-from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.files import IfVersion, WorkspaceFile
+from crux_workspace.model.paths import PathLike
 from crux_workspace.operations import publishing
-from crux_workspace.operations.space import IfVersion, Options, Space
+from crux_workspace.operations.space import Options, Space
 
 __all__ = ["PublishMethods"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
-from pathlib import PurePosixPath
 
 from crux_workspace.api.runner import Runner
 from crux_workspace.engine.reads import TreeReads
@@ -15,15 +14,13 @@ from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, Status, WorkspaceFile
 from crux_workspace.model.globs import has_glob
 from crux_workspace.model.options import check_flags
-from crux_workspace.model.paths import normalise, normalise_directory_hint, normalise_file
+from crux_workspace.model.paths import PathLike, normalise, normalise_directory_hint, normalise_file
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
 from crux_workspace.operations import listing, publishing, reading, searching
 from crux_workspace.operations.space import Space
 
-__all__ = ["PathLike", "ReadMethods"]
-
-PathLike = str | PurePosixPath
+__all__ = ["ReadMethods"]
 
 
 class ReadMethods:

@@ -41,7 +41,7 @@ class Runner:
     ) -> _T:
         """Carry out one call on the namespace it names."""
         if self.core.recorder.listening:
-            return await self._watched(verb, path, lambda: self._called(namespace, call))
+            return await self._told(verb, path, lambda: self._called(namespace, call))
         try:
             space = self._space(namespace)
             return await call(space if isinstance(space, Space) else await space)
@@ -85,11 +85,20 @@ class Runner:
     async def _watched(self, verb: str, path: object, work: Callable[[], Awaitable[_T]]) -> _T:
         if not self.core.recorder.listening:
             return await _translated(work)
-        span = self.core.recorder.start(VERBS[verb].span, within=self.within)
+        return await self._told(verb, path, work)
+
+    async def _told(self, verb: str, path: object, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Carry out one call that somebody listens to."""
+        recorder = self.core.recorder
+        span = recorder.start(VERBS[verb].span, within=self.within)
         hashed = None
         try:
-            hashed = await self._hash(path)
-            result = await _translated(work)
+            if path is not None:
+                hashed = recorder.known_hash(path) or await self._hash(path)
+            try:
+                result = await work()
+            except StoreError as error:
+                raise _known(error) from error
         except BaseException as error:
             span.abort(error, path_hash=hashed)
             raise

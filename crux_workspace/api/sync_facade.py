@@ -13,7 +13,6 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from crux_workspace.api.blocking import Blocking, SyncReads, method
 from crux_workspace.api.facade import Workspace
-from crux_workspace.api.reading import PathLike
 from crux_workspace.api.sync_tools import SyncContext, SyncInjection, SyncToolSet
 from crux_workspace.api.sync_transaction import SyncTransaction, SyncTransactionRequest
 from crux_workspace.api.sync_watch import SyncWatchHandle
@@ -21,6 +20,7 @@ from crux_workspace.api.transaction import TransactionRequest
 from crux_workspace.api.view import WorkspaceView
 from crux_workspace.events.watching import WatchHandle
 from crux_workspace.model.options import check_callable
+from crux_workspace.model.paths import PathLike
 from crux_workspace.model.settings import CONTEXT_PRIORITY, Mount
 from crux_workspace.model.transactions import Replayed
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import random
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
 from crux_workspace.api.publishing import PublishMethods
-from crux_workspace.api.reading import PathLike
 from crux_workspace.api.runner import Runner
 from crux_workspace.engine.reads import TreeReads
 from crux_workspace.errors import (
@@ -20,20 +17,20 @@ from crux_workspace.errors import (
     StateError,
     WorkspaceError,
 )
-from crux_workspace.model.files import WorkspaceEntry
+from crux_workspace.model.files import IfVersion, WorkspaceEntry
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.options import check_callable, needed_number
-from crux_workspace.model.paths import check_namespace
+from crux_workspace.model.paths import PathLike, check_namespace
+from crux_workspace.model.pausing import before_another_attempt
 from crux_workspace.model.transactions import Replayed
 from crux_workspace.operations import transacting
-from crux_workspace.operations.space import IfVersion, Options, Space
+from crux_workspace.operations.space import Options, Space
 from crux_workspace.operations.transacting import StagedSpace
 from crux_workspace.telemetry import OperationSpan
 
 __all__ = ["Transaction", "TransactionRequest"]
 
 _T = TypeVar("_T")
-_PAUSE_S = 0.005
 
 
 class _StagedRunner(Runner):
@@ -319,9 +316,7 @@ class TransactionRequest(Generic[_T]):
 
     async def pause(self, conflict: ConflictError, attempt: int) -> None:
         """Wait before the next attempt; when there is to be none, raise the conflict."""
-        if conflict.code != ErrorCode.TRANSACTION_CONFLICT or attempt >= self._max_attempts:
-            raise conflict
-        await asyncio.sleep(random.uniform(0, _PAUSE_S * 2 ** min(attempt, 6)))  # noqa: S311 - jitter
+        await before_another_attempt(conflict, attempt, self._max_attempts)
 
     async def _attempt(
         self, callback: Callable[[Transaction], _T | Awaitable[_T]]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from crux_workspace.api.publishing import PublishMethods
-from crux_workspace.api.reading import PathLike
 from crux_workspace.model.diffs import FileDiff
-from crux_workspace.model.files import WorkspaceFile
-from crux_workspace.model.paths import normalise_directory_hint, normalise_file
+from crux_workspace.model.files import IfVersion, WorkspaceFile
+from crux_workspace.model.paths import PathLike, normalise_directory_hint, normalise_file
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 from crux_workspace.operations import commits, publishing, revising
-from crux_workspace.operations.space import IfVersion, Options, Space
+from crux_workspace.operations.space import Options, Space
 
 __all__ = ["VersionMethods"]
 

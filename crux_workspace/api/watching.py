@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, get_args
+from typing import get_args
 
-from crux_workspace.api.reading import PathLike
 from crux_workspace.api.runner import Runner
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.events.cursors import parse_event_cursor, partition_mark
@@ -13,13 +12,12 @@ from crux_workspace.events.forward import find_end
 from crux_workspace.events.hub import hub_of
 from crux_workspace.events.matching import WatchedPath
 from crux_workspace.events.opening import NamespaceSource
-from crux_workspace.events.watching import OnError, WatchHandle, WatchRequest
-from crux_workspace.model.paths import normalise_directory_hint
+from crux_workspace.events.watching import WatchHandle, WatchRequest
+from crux_workspace.model.events import OnError, WatchStart
+from crux_workspace.model.paths import PathLike, normalise_directory_hint
 from crux_workspace.operations.space import Space
 
 __all__ = ["WatchMethods"]
-
-WatchStart = Literal["tail", "oldest"]
 
 
 class WatchMethods:

@@ -7,15 +7,20 @@ from functools import partial
 from types import EllipsisType
 from typing import Any
 
-from crux_workspace.api.reading import PathLike, ReadMethods
+from crux_workspace.api.reading import ReadMethods
 from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit, edits_of
-from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
+from crux_workspace.model.files import IfVersion, Status, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.options import check_flags
-from crux_workspace.model.paths import check_namespace, normalise_directory_hint, normalise_file
+from crux_workspace.model.paths import (
+    PathLike,
+    check_namespace,
+    normalise_directory_hint,
+    normalise_file,
+)
 from crux_workspace.operations import copying, editing, purging, relocating, sourced, writing
 from crux_workspace.operations.relocating import Places
-from crux_workspace.operations.space import IfVersion, Options, Space
+from crux_workspace.operations.space import Options, Space
 
 __all__ = ["WriteMethods", "writable_file"]
 

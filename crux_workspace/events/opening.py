@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from crux_workspace.events.cursors import (
     AFTER_COMMIT,
@@ -19,10 +19,9 @@ from crux_workspace.events.forward import find_end, find_oldest
 from crux_workspace.events.hub import Hub
 from crux_workspace.events.instant import Later, begin
 from crux_workspace.events.tailer import Tailer
+from crux_workspace.model.events import WatchStart
 
-__all__ = ["Beginning", "NamespaceSource", "Start"]
-
-Start = Literal["tail", "oldest"]
+__all__ = ["Beginning", "NamespaceSource"]
 
 
 @dataclass(slots=True)
@@ -70,7 +69,7 @@ class Beginning:
     def __init__(
         self,
         hub: Hub,
-        start: Start,
+        start: WatchStart,
         cursor: EventCursor | None,
         finish: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:

@@ -15,17 +15,16 @@ from crux_workspace.events.cursors import EventCursor
 from crux_workspace.events.delivery import Callbacks, EventCallback, awaited
 from crux_workspace.events.hub import Hub
 from crux_workspace.events.matching import WatchedPath
-from crux_workspace.events.opening import Beginning, NamespaceSource, Start
+from crux_workspace.events.opening import Beginning, NamespaceSource
 from crux_workspace.events.poller import as_known, back_off_ms
 from crux_workspace.events.runtime import LocalRuntime, Watching
 from crux_workspace.events.stream import Stream, StreamOptions
 from crux_workspace.events.tailer import Tailer
-from crux_workspace.model.events import WatchError, WorkspaceChangeEvent
+from crux_workspace.model.events import OnError, WatchError, WatchStart, WorkspaceChangeEvent
 from crux_workspace.storage.layout import partition_name
 
-__all__ = ["OnError", "WatchHandle", "WatchRequest"]
+__all__ = ["WatchHandle", "WatchRequest"]
 
-OnError = Callable[[WatchError], object]
 """Called with each problem; what it returns is awaited if it can be."""
 
 _log = logging.getLogger("crux_workspace")
@@ -41,7 +40,7 @@ class WatchRequest:
     runtime: LocalRuntime
     watched: WatchedPath
     cursor: EventCursor | None
-    start: Start
+    start: WatchStart
     interval_ms: int
     limit: int
     on_error: OnError | None

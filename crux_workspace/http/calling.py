@@ -21,6 +21,7 @@ from crux_workspace.model.clocks import random_id
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.paths import check_namespace
 from crux_workspace.model.settings import NamespaceRequest, NamespaceSetting, ToolOptions
+from crux_workspace.model.usability import Usable
 from crux_workspace.telemetry import active_provenance, trace_headers
 
 __all__ = ["Caller", "HttpCore", "Stoppable"]
@@ -37,7 +38,7 @@ class Stoppable:
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class HttpCore:
+class HttpCore(Usable):
     """The shared part; `HttpWorkspace` objects are views of it."""
 
     connection: Connection
@@ -50,33 +51,9 @@ class HttpCore:
     openings: set[asyncio.Future[None]] = field(default_factory=set)
     """Watches that do not know yet where they begin: changes wait for them."""
     in_flight: set[asyncio.Future[Any]] = field(default_factory=set)
-    closed: bool = False
-    loop: asyncio.AbstractEventLoop | None = None
-    process: int = field(default_factory=os.getpid)
 
-    def enter(self) -> None:
-        """Refuse a call that cannot be served: after closing, in a forked child, on another loop.
-
-        Raises:
-            StateError: ``WORKSPACE_CLOSED``, ``FORKED`` or ``WRONG_LOOP``.
-        """
-        if self.closed:
-            raise StateError(
-                "The workspace is closed; open it again.", code=ErrorCode.WORKSPACE_CLOSED
-            )
-        if self.process != os.getpid():
-            raise StateError(
-                "This workspace was opened before the process forked and cannot be used in the child; open it again there.",
-                code=ErrorCode.FORKED,
-            )
-        loop = asyncio.get_running_loop()
-        if self.loop is None:
-            self.loop = loop
-        elif self.loop is not loop:
-            raise StateError(
-                "This workspace belongs to another event loop; open one per loop, or use as_sync() from threads.",
-                code=ErrorCode.WRONG_LOOP,
-            )
+    def _named(self) -> str:
+        return "The workspace" if self.session is None else f"The workspace {self.session.id!r}"
 
     def opened(self) -> Session:
         """Return what the service told of the workspace.
@@ -211,7 +188,7 @@ class Caller:
     async def change_unbound(self, verb: str, arguments: Mapping[str, Any]) -> None:
         """Carry out a verb that changes something and is about no namespace, or all of them; its answer is nothing."""
         request = self._posted(ROUTES[verb].path, {}, arguments, {}, repeats=False)
-        await self.commit(self.core.connection.json(request), {})
+        await self.commit(self.core.connection.done(request), {})
 
     async def put(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import random
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +18,15 @@ from crux_workspace.errors import (
 )
 from crux_workspace.http.address import Address
 from crux_workspace.http.logs import hide_queries
-from crux_workspace.http.problems import MAX_PROBLEM_BYTES, corrupt, error_of_answer, parsed
+from crux_workspace.http.problems import (
+    MAX_PROBLEM_BYTES,
+    corrupt,
+    error_of_answer,
+    parsed,
+    unexpected,
+)
+from crux_workspace.model.pausing import jitter_s
+from crux_workspace.model.streams import at_most
 
 if TYPE_CHECKING:
     import httpx
@@ -30,6 +38,8 @@ MAX_ANSWER_BYTES = 1 << 28
 """Longest JSON answer that is read into memory."""
 _MAX_PAUSE_S = 5.0
 _MAX_JITTER_S = 2.0
+_SERVED = "x-workspace-service"
+"""Header of what the service answers: what has it not comes from something in between."""
 _PUT_OFF = (408, 429, 502, 503, 504)
 """What a service says that is busy, restarting or out of reach behind a proxy."""
 
@@ -100,17 +110,32 @@ class Connection:
         return self._address.base
 
     async def json(self, request: Request) -> Any:  # noqa: ANN401 - JSON
-        """Send a request and return the JSON of its answer; None for one without content.
+        """Send a request and return the JSON of its answer.
 
         Raises:
             WorkspaceError: What the service answered, or why it could not be asked.
         """
 
         async def take(answer: Answer) -> Any:  # noqa: ANN401 - JSON
-            body = await whole(answer.body, MAX_ANSWER_BYTES)
-            return None if answer.status == 204 else parsed(body)
+            kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if answer.status not in (200, 201) or kind != "application/json":
+                raise unexpected(answer.status, answer.headers, "JSON")
+            return parsed(await whole(answer.body, MAX_ANSWER_BYTES))
 
         return await self.send(request, take)
+
+    async def done(self, request: Request) -> None:
+        """Send a request whose answer only says that it was carried out.
+
+        Raises:
+            WorkspaceError: What the service answered, or why it could not be asked.
+        """
+
+        async def take(answer: Answer) -> None:
+            if answer.status != 204:
+                raise unexpected(answer.status, answer.headers, "an empty answer (204)")
+
+        await self.send(request, take)
 
     async def send(self, request: Request, take: Callable[[Answer], Any]) -> Any:  # noqa: ANN401
         """Send a request, again where that is safe, and return what `take` makes of a good answer."""
@@ -159,8 +184,10 @@ class Connection:
             )
             response = await client.send(sent, stream=True, follow_redirects=False)
             try:
-                if response.status_code >= 300 and response.status_code != 304:
+                if response.status_code >= 300:
                     raise await _refused(response)
+                if _SERVED not in response.headers:
+                    raise unexpected(response.status_code, response.headers, "an answer of its own")
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise corrupt("it is compressed, though that was not asked for")
                 yield Answer(response.status_code, response.headers, _raw(response))
@@ -238,33 +265,27 @@ async def _raw(response: httpx.Response) -> AsyncIterator[bytes]:
         yield chunk
 
 
-async def whole(body: AsyncIterator[bytes], most: int | None = None) -> bytes:
+async def whole(body: AsyncIterator[bytes], most: int = sys.maxsize) -> bytes:
     """Return a body whole, if it has no more than `most` bytes.
 
     Raises:
         LimitExceededError: It has more (``FILE_TOO_LARGE``).
     """
-    parts, size = [], 0
-    async for chunk in body:
-        size += len(chunk)
-        if most is not None and size > most:
-            raise LimitExceededError(
-                f"The HTTP service answered with more than {most:,} bytes.",
-                code=ErrorCode.FILE_TOO_LARGE,
-                details={"limit": most},
-                hint="Ask for less at once: give a limit, or stream the file.",
-            )
-        parts.append(chunk)
-    return b"".join(parts)
+    found = await at_most(body, most)
+    if found is None:
+        raise LimitExceededError(
+            f"The HTTP service answered with more than {most:,} bytes.",
+            code=ErrorCode.FILE_TOO_LARGE,
+            details={"limit": most},
+            hint="Ask for less at once: give a limit, or stream the file.",
+        )
+    return found
 
 
 async def _refused(response: httpx.Response) -> Exception:
     status = response.status_code
-    try:
-        body = await whole(_raw(response), MAX_PROBLEM_BYTES)
-    except LimitExceededError:
-        body = b""
-    error = error_of_answer(status, body)
+    body = await at_most(_raw(response), MAX_PROBLEM_BYTES)
+    error = error_of_answer(status, body or b"")
     if error.retryable and status in _PUT_OFF:
         after_s = _seconds(response.headers.get("retry-after"))
         return Broken(error, arrived=True, after_s=after_s)
@@ -289,8 +310,7 @@ def _pause(state: RetryCallState) -> float:
 
 def _pause_s(failures: int, after_s: float) -> float:
     """Return how long to wait before the next attempt: random, growing, and no less than the service asked for."""
-    most = min(_MAX_JITTER_S, 0.1 * 2 ** min(failures - 1, 10))
-    return max(after_s, random.uniform(0, most))  # noqa: S311 - no secret
+    return max(after_s, jitter_s(failures, first_s=0.1, most_s=_MAX_JITTER_S))
 
 
 def _unreachable(error: Exception) -> StorageError:

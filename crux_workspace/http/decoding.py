@@ -129,9 +129,10 @@ def text(value: Any) -> str:  # noqa: ANN401 - JSON
     return value
 
 
-def nothing(_: Any) -> None:  # noqa: ANN401 - JSON
-    """Return nothing, whatever is answered."""
-    return
+def nothing(value: Any) -> None:  # noqa: ANN401 - JSON
+    """Return nothing, if that is what was answered."""
+    if value is not None:
+        raise corrupt("a result where there is none")
 
 
 def _kind(value: Any) -> str:  # noqa: ANN401 - JSON

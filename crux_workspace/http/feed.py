@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -16,13 +16,12 @@ from crux_workspace.http import decoding
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.connection import Broken, Request
 from crux_workspace.http.frames import Frame, frames
-from crux_workspace.http.problems import corrupt, error_of_problem
-from crux_workspace.model.events import WatchError, WorkspaceChangeEvent
+from crux_workspace.http.problems import corrupt, error_of_problem, unexpected
+from crux_workspace.model.events import OnError, WatchError, WorkspaceChangeEvent
 
-__all__ = ["Feed", "OnError", "Reporter", "Wanted"]
+__all__ = ["Feed", "Reporter", "Wanted"]
 
 _T = TypeVar("_T")
-OnError = Callable[[WatchError], object]
 _SILENT_S = 60.0
 """A service that says nothing for so long, not even that it is there, counts as gone."""
 _MAX_CURSOR_CHARACTERS = 1_024
@@ -235,8 +234,9 @@ class Feed:
         request = Request("GET", "/v1/events", query, headers)
         connection = self._caller.core.connection
         async with connection.opened(request, idle_s=_SILENT_S) as answer:
-            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
-                raise corrupt("it is no event stream")
+            kind = answer.headers.get("content-type", "")
+            if answer.status != 200 or not kind.startswith("text/event-stream"):
+                raise unexpected(answer.status, answer.headers, "an event stream")
             async for frame in frames(answer.body):
                 yield frame
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.connection import Answer, Broken, Request, whole
-from crux_workspace.http.problems import corrupt
+from crux_workspace.http.problems import corrupt, unexpected
 
-__all__ = ["read_whole", "streamed"]
+__all__ = ["check_bytes", "read_whole", "streamed"]
 
 ROUTE = "/v1/file"
+_PART = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII).fullmatch
 
 
 async def read_whole(caller: Caller, arguments: Mapping[str, Any], namespace: str | None) -> bytes:
@@ -26,6 +28,7 @@ async def read_whole(caller: Caller, arguments: Mapping[str, Any], namespace: st
     request = Request("GET", ROUTE, await caller.query(namespace, arguments), caller.headers())
 
     async def take(answer: Answer) -> bytes:
+        check_bytes(answer)
         body = await whole(answer.body)
         expected = answer.headers.get("x-workspace-sha256")
         if expected is not None and hashlib.sha256(body).hexdigest() != expected:
@@ -66,8 +69,15 @@ async def streamed(
             await caller.core.connection.pause(failures, broken)
 
 
-async def _nothing(_: Answer) -> None:
+def check_bytes(answer: Answer, statuses: tuple[int, ...] = (200,)) -> None:
+    """Refuse an answer that holds no bytes of a file (``RECORD_CORRUPT``)."""
+    if answer.status not in statuses:
+        raise unexpected(answer.status, answer.headers, "a file's bytes")
+
+
+async def _nothing(answer: Answer) -> None:
     """There is a file, and nothing of it is wanted."""
+    check_bytes(answer)
 
 
 class _Place:
@@ -78,6 +88,8 @@ class _Place:
         """The first byte that is still wanted."""
         self.end = end
         """The first byte that is not wanted any more."""
+        self.last: int | None = None
+        """Where the part ends that is answered; None for what is answered from the start."""
         self.skip = 0
         """Bytes to pass over, of a service that cannot begin in the middle."""
         self.version: str | None = None
@@ -105,11 +117,28 @@ class _Place:
 
     def begun(self, answer: Answer) -> None:
         """Take in which version it is, and whether it can be taken up again."""
+        check_bytes(answer, (200, 206))
         self.may_resume = "etag" in answer.headers
+        self.last = None
         if answer.status == 200:
             self.skip = self.offset
-        self.version = answer.headers.get("x-workspace-version", self.version)
+        else:
+            self.last = self._end_of(answer.headers.get("content-range", ""))
+        version = answer.headers.get("x-workspace-version")
+        if self.version not in (None, version):
+            raise corrupt("another version than the one that was begun")
+        self.version = version
         self.expected = answer.headers.get("x-workspace-sha256")
+
+    def _end_of(self, told: str) -> int:
+        """Return where a part ends, if it is the one that was asked for."""
+        part = _PART(told)
+        if part is not None and self.header():
+            first, last, total = map(int, part.groups())
+            end = total if self.end is None else min(self.end, total)
+            if first == self.offset and last + 1 == end:
+                return end
+        raise corrupt("another part of the file than was asked for")
 
     def wanted(self, piece: bytes) -> bytes:
         """Return what is wanted of a piece that arrived."""
@@ -124,7 +153,9 @@ class _Place:
         return piece
 
     def check(self) -> None:
-        """Refuse a whole file whose bytes are not those that the service tells of (``RECORD_CORRUPT``)."""
+        """Refuse bytes that are not those that the service tells of (``RECORD_CORRUPT``)."""
+        if self.last is not None and self.offset < self.last:
+            raise corrupt("fewer bytes than the part has")
         if self._hash is None or self.expected in (None, self._hash.hexdigest()):
             return
         raise corrupt("the bytes do not match their hash")

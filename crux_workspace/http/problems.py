@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from crux_workspace.errors import (
@@ -40,6 +41,7 @@ __all__ = [
     "error_of_answer",
     "error_of_problem",
     "parsed",
+    "unexpected",
 ]
 
 MAX_PROBLEM_BYTES = 1 << 20
@@ -47,6 +49,7 @@ MAX_PROBLEM_BYTES = 1 << 20
 UNKNOWN_OUTCOME = (ErrorCode.STORE_TIMEOUT, ErrorCode.STORE_UNAVAILABLE)
 """After these nobody knows whether a change has taken effect."""
 _MAX_MESSAGE_CHARACTERS = 4_000
+_MAX_KIND_CHARACTERS = 80
 
 KIND_OF: dict[ErrorCode, type[WorkspaceError]] = {
     ErrorCode[code]: kind
@@ -110,6 +113,13 @@ def corrupt(why: str) -> StorageError:
     )
 
 
+def unexpected(status: int, headers: Mapping[str, str], wanted: str) -> StorageError:
+    """Make the error of an answer that is another one than was asked for, as a proxy in between may give; it says which."""
+    kind = headers.get("content-type", "")[:_MAX_KIND_CHARACTERS]
+    told = kind if kind and kind.isascii() and kind.isprintable() else "no content type"
+    return corrupt(f"status {status} with {told} instead of {wanted}")
+
+
 def parsed(body: bytes) -> Any:  # noqa: ANN401 - JSON
     """Return the JSON value of an answer.
 
@@ -168,7 +178,7 @@ def _without_problem(status: int) -> WorkspaceError:
             f"The HTTP service refused the request ({status}).",
             hint="Give the token of somebody who may do this.",
         )
-    if status < 400:
+    if status < 400 and status != 304:  # 304 answers a question that is never asked
         return StorageError(
             f"The HTTP service answered with a redirection ({status}), which is not followed: the token is for base_url alone.",
             hint="Give the final address as base_url.",

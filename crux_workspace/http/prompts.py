@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.http.calling import Caller
-from crux_workspace.http.sending import PathLike
+from crux_workspace.model.paths import PathLike
 from crux_workspace.model.settings import CONTEXT_PRIORITY, NamespaceRequest
 from crux_workspace.tools.context import Bind, WorkspaceContext, make_context
 from crux_workspace.tools.prompting import Injection

@@ -12,12 +12,20 @@ from crux_workspace.http import decoding
 from crux_workspace.http.calling import Caller
 from crux_workspace.http.files import read_whole, streamed
 from crux_workspace.http.problems import corrupt, parsed
-from crux_workspace.http.routes import LARGEST
-from crux_workspace.http.sending import PathLike, any_path, file_path, scope_path
+from crux_workspace.http.sending import (
+    any_path,
+    file_path,
+    scope_path,
+    sendable_text,
+    service_limit,
+)
 from crux_workspace.model.artifacts import Artifact
+from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.contents import Content
 from crux_workspace.model.files import ListResult, Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.options import check_flags, needed_number, refused_option, whole_number
+from crux_workspace.model.matching import check_query
+from crux_workspace.model.options import MOST, check_flags, needed_number, ordinal, whole_number
+from crux_workspace.model.paths import PathLike
 from crux_workspace.model.searches import GrepResult
 from crux_workspace.model.values import JsonValue
 
@@ -27,6 +35,11 @@ _T = TypeVar("_T")
 MOST_ENTRIES = 10_000
 """Most entries that are asked for at once."""
 _WALK_ENTRIES = 1_000
+_MOST_PATHS = 1_000
+_MOST_QUERY_CHARACTERS = 4_096
+_MOST_CONTEXT_LINES = 100
+_MOST_PLACE = 1 << 62
+"""Beyond the end of every file; two of them are a place that is one yet."""
 _artifacts = decoding.several(Artifact)
 _matches = decoding.of(GrepResult)
 
@@ -42,7 +55,7 @@ class HttpReads:
 
     def _version(self, version: int | None) -> int | None:
         """Allow or refuse reading an older version."""
-        whole_number("version", version, least=1)
+        ordinal("version", version)
         return version
 
     async def list(
@@ -91,7 +104,7 @@ class HttpReads:
             "recursive": recursive,
             "glob": glob,
             "limit": limit,
-            "cursor": cursor,
+            "cursor": sendable_text(cursor),
             "partial": partial,
             **await self._tree(namespace),
         }
@@ -129,15 +142,15 @@ class HttpReads:
         self._caller.core.enter()
         needed_number("offset", offset, least=0)
         whole_number("max_inline_bytes", max_inline_bytes)
-        whole_number("start_line", start_line, least=1)
+        ordinal("start_line", start_line)
         whole_number("end_line", end_line, least=1)
         arguments = {
             "path": file_path(path),
             "version": self._version(version),
-            "offset": offset,
-            "max_inline_bytes": LARGEST if max_inline_bytes is None else max_inline_bytes,
+            "offset": min(offset, MOST),
+            "max_inline_bytes": MOST if max_inline_bytes is None else min(max_inline_bytes, MOST),
             "start_line": start_line,
-            "end_line": end_line,
+            "end_line": None if end_line is None else min(end_line, MOST),
             **await self._tree(namespace),
         }
         return await self._caller.ask("read", arguments, namespace, decoding.content)
@@ -186,6 +199,7 @@ class HttpReads:
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise InvalidInputError("paths must be a list of paths.", details={"option": "paths"})
         named = [file_path(path) for path in paths]
+        service_limit("paths", len(named), _MOST_PATHS)
         return await self._caller.ask(
             "read_many", {"paths": named}, namespace, decoding.contents, await self._tree(namespace)
         )
@@ -205,15 +219,21 @@ class HttpReads:
         When the connection breaks it goes on where it was, in the same version.
         """
         self._caller.core.enter()
-        for name, value, least in (("offset", offset, 0), ("chunk_bytes", chunk_bytes, 1)):
-            needed_number(name, value, least=least)
+        needed_number("offset", offset, least=0)
         whole_number("length", length)
+        needed_number("chunk_bytes", chunk_bytes)
         arguments = {
             "path": file_path(path),
             "version": self._version(version),
             **await self._tree(namespace),
         }
-        found = streamed(self._caller, arguments, namespace, offset, length)
+        found = streamed(
+            self._caller,
+            arguments,
+            namespace,
+            min(offset, _MOST_PLACE),
+            None if length is None else min(length, _MOST_PLACE),
+        )
         async with aclosing(found) as pieces:
             async for piece in pieces:
                 for start in range(0, len(piece), chunk_bytes):
@@ -255,19 +275,24 @@ class HttpReads:
         partial: bool = False,
         namespace: str | None = None,
     ) -> GrepResult:
-        """Search text and JSON line by line, as `Workspace.grep` does; the service searches, 10,000 results at most."""
+        """Search text and JSON line by line, as `Workspace.grep` does; the service searches, 10,000 results at most.
+
+        Raises:
+            InvalidInputError: Also a query of more than 4,096 characters, or more than 100 lines of context (``INVALID_ARGUMENT``).
+        """
         self._caller.core.enter()
-        if not isinstance(query, str):
-            raise refused_option("query", "a string", query)
         check_flags(ignore_case=ignore_case, regex=regex, partial=partial)
         needed_number("max_results", max_results)
         needed_number("context_lines", context_lines, least=0)
+        check_query(query)
+        service_limit("query", len(query), _MOST_QUERY_CHARACTERS)
+        service_limit("context_lines", context_lines, _MOST_CONTEXT_LINES)
         arguments = {
             "query": query,
             "path": None if path is None else scope_path(path),
             "ignore_case": ignore_case,
             "regex": regex,
-            "max_results": max_results,
+            "max_results": min(max_results, MOST_ENTRIES),
             "context_lines": context_lines,
             "partial": partial,
             **await self._tree(namespace),
@@ -286,6 +311,7 @@ class HttpReads:
     ) -> builtins.list[Artifact]:
         """List artifacts by path, as `Workspace.artifacts` does."""
         self._caller.core.enter()
+        check_attributes(status=status, kind=kind)
         whole_number("limit", limit)
         found: builtins.list[Artifact] = []
         arguments = {

@@ -8,10 +8,7 @@ from typing import Any
 
 from crux_workspace.http.problems import corrupt
 
-__all__ = ["LARGEST", "ROUTES", "Route", "query_of", "sendable"]
-
-LARGEST = (1 << 63) - 1
-"""The largest number that the service takes."""
+__all__ = ["ROUTES", "Route", "query_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +54,6 @@ ROUTES: dict[str, Route] = {
 """The route of each verb whose answer is JSON."""
 
 
-def sendable(value: int) -> int:
-    """Return a number as the service takes it: what 64 bits do not hold is as good as the largest that they do."""
-    return min(value, LARGEST)
-
-
 def query_of(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return arguments as a query string has them; what is None is left out."""
     return {name: _text(value) for name, value in arguments.items() if value is not None}
@@ -70,4 +62,4 @@ def query_of(arguments: Mapping[str, Any]) -> dict[str, str]:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(sendable(value) if isinstance(value, int) else value)
+    return str(value)

@@ -6,24 +6,20 @@ import base64
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from crux_workspace.errors import InvalidInputError
-from crux_workspace.http.routes import sendable
 from crux_workspace.model.edits import Edit
-from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.files import IfVersion, WorkspaceFile, check_expected
 from crux_workspace.model.globs import has_glob
 from crux_workspace.model.jsontext import dump_compact
 from crux_workspace.model.labels import check_label
-from crux_workspace.model.options import is_number
-from crux_workspace.model.paths import normalise, normalise_directory_hint, normalise_file
+from crux_workspace.model.paths import PathLike, normalise, normalise_directory_hint, normalise_file
+from crux_workspace.model.sendable import writable
 from crux_workspace.model.streams import check_encoding, chunks_of, is_stream, utf8
 
 __all__ = [
-    "IfVersion",
-    "PathLike",
     "Payload",
     "any_path",
     "body_of",
@@ -34,11 +30,11 @@ __all__ = [
     "payload_of",
     "put_fields",
     "scope_path",
+    "sendable_text",
+    "service_limit",
     "version_field",
 ]
 
-PathLike = str | PurePosixPath
-IfVersion = int | WorkspaceFile | None
 
 _IN_JSON_BYTES = 256 << 10
 """Content above this is streamed instead of being put into a JSON body."""
@@ -70,6 +66,23 @@ def scope_path(path: PathLike) -> str:
     return any_path(path)
 
 
+# -- what the service takes less of than a local workspace
+
+
+def service_limit(name: str, value: int, most: int) -> None:
+    """Refuse what a service would: an option that is larger than requests may say (``INVALID_ARGUMENT``)."""
+    if value > most:
+        raise InvalidInputError(
+            f"{name} can be at most {most:,} over HTTP, and more was given.",
+            details={"option": name, "limit": most},
+        )
+
+
+def sendable_text(value: object) -> str | None:
+    """Return what was handed out as text once, such as a cursor, so that the service can judge it whatever it is; None for None."""
+    return None if value is None else writable(str(value))
+
+
 # -- what a change expects
 
 
@@ -79,15 +92,10 @@ def version_field(if_version: IfVersion) -> int | str | None:
     Raises:
         InvalidInputError: It is neither (``INVALID_ARGUMENT``).
     """
-    given: object = if_version
-    if isinstance(given, WorkspaceFile):
-        return f"{given.id or _NO_ID}.{given.version}"
-    if given is None or (is_number(given) and given >= 0):
-        return None if given is None else sendable(given)
-    raise InvalidInputError(
-        "if_version must be a version number, 0 for 'must not exist', or a WorkspaceFile.",
-        details={"option": "if_version"},
-    )
+    check_expected(if_version)
+    if isinstance(if_version, WorkspaceFile):
+        return f"{if_version.id or _NO_ID}.{if_version.version}"
+    return if_version
 
 
 def expected_field(if_version: IfVersion, idempotency_key: str | None) -> int | str | None:

@@ -31,6 +31,8 @@ __all__ = ["Begun", "Ended", "StagedCaller", "begin"]
 
 _T = TypeVar("_T")
 _replayed = of(Replayed)
+_UNSURE = (*UNKNOWN_OUTCOME, ErrorCode.RECORD_CORRUPT)
+"""After these nobody knows what is staged: an unusable answer may stand for a change that was."""
 _GOODBYE_S = 5.0
 """How long a service is given to be told that a transaction is dropped."""
 
@@ -73,17 +75,22 @@ async def _post(
     headers: Mapping[str, str],
     body: Mapping[str, Any],
 ) -> dict[str, Any]:
-    request = Request(
+    answer = await caller.core.connection.json(_request(action, query, headers, body))
+    if not isinstance(answer, dict):
+        raise corrupt("it is no answer to a transaction")
+    return answer
+
+
+def _request(
+    action: str, query: Mapping[str, str], headers: Mapping[str, str], body: Mapping[str, Any]
+) -> Request:
+    return Request(
         "POST",
         f"/v1/transaction/{action}",
         query,
         {"Content-Type": "application/json", **headers},
         body=body_of(body),
     )
-    answer = await caller.core.connection.json(request)
-    if answer is not None and not isinstance(answer, dict):
-        raise corrupt("it is no answer to a transaction")
-    return answer or {}
 
 
 class StagedCaller(Caller):
@@ -191,7 +198,7 @@ class StagedCaller(Caller):
                 raise _forgotten() from error
             raise
         except StorageError as error:
-            if changes and error.code in UNKNOWN_OUTCOME and self.broken is None:
+            if changes and error.code in _UNSURE and self.broken is None:
                 self.broken = error
             raise
         except asyncio.CancelledError:
@@ -225,8 +232,10 @@ class StagedCaller(Caller):
             if error.code != ErrorCode.TRANSACTION_CLOSED:
                 raise
             return await self._found_out(key, error)
-        commit = answer.get("commit")
-        return Ended(None if commit is None else _replayed(commit), answer.get("replayed") is True)
+        commit, replayed = answer.get("commit", ...), answer.get("replayed")
+        if commit is ... or not isinstance(replayed, bool):
+            raise corrupt("it does not say what was committed")
+        return Ended(None if commit is None else _replayed(commit), replayed)
 
     async def _found_out(self, key: str | None, error: WorkspaceError) -> Ended:
         """The service has forgotten the transaction: ask by its key whether it was committed before that."""
@@ -248,7 +257,8 @@ class StagedCaller(Caller):
         self.open = False
         try:
             async with asyncio.timeout(_GOODBYE_S):
-                await _post(self._live, "rollback", self._query(), self.headers(), {})
+                request = _request("rollback", self._query(), self.headers(), {})
+                await self.core.connection.done(request)
         except (WorkspaceError, TimeoutError):
             return
 

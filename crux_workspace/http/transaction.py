@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import random
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
@@ -18,18 +16,18 @@ from crux_workspace.errors import (
 )
 from crux_workspace.http import decoding
 from crux_workspace.http.calling import Caller
-from crux_workspace.http.sending import IfVersion, PathLike
 from crux_workspace.http.staging import StagedCaller, begin
 from crux_workspace.http.writing import HttpWrites
-from crux_workspace.model.files import WorkspaceEntry, WorkspaceFile
+from crux_workspace.model.files import IfVersion, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.options import check_callable, needed_number
+from crux_workspace.model.paths import PathLike
+from crux_workspace.model.pausing import before_another_attempt
 from crux_workspace.model.transactions import Replayed
 
 __all__ = ["HttpTransaction", "HttpTransactionRequest"]
 
 _T = TypeVar("_T")
-_PAUSE_S = 0.005
 
 
 class HttpTransaction(HttpWrites):
@@ -214,16 +212,12 @@ class HttpTransactionRequest(Generic[_T]):
             raise InvalidInputError(
                 "Enter the transaction with 'async with', or give it a callback."
             )
-        attempt = 0
-        while True:
-            attempt += 1
+        for attempt in range(1, self._max_attempts + 1):
             try:
                 return await self._attempt(self._callback)
             except ConflictError as conflict:
-                again = conflict.code == ErrorCode.TRANSACTION_CONFLICT
-                if not again or attempt >= self._max_attempts:
-                    raise
-            await asyncio.sleep(random.uniform(0, _PAUSE_S * 2 ** min(attempt, 6)))  # noqa: S311 - jitter
+                await before_another_attempt(conflict, attempt, self._max_attempts)
+        raise AssertionError("unreachable")
 
     async def _attempt(
         self, callback: Callable[[HttpTransaction], _T | Awaitable[_T]]

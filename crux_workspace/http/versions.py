@@ -7,20 +7,30 @@ import builtins
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.http import decoding
 from crux_workspace.http.connection import Answer, Request, whole
+from crux_workspace.http.files import check_bytes
 from crux_workspace.http.reading import MOST_ENTRIES
-from crux_workspace.http.routes import sendable
-from crux_workspace.http.sending import IfVersion, PathLike, any_path, expected_field, file_path
+from crux_workspace.http.sending import (
+    any_path,
+    expected_field,
+    file_path,
+    sendable_text,
+    service_limit,
+)
 from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.diffs import FileDiff
-from crux_workspace.model.files import GcReport, NamespacePage, Usage, WorkspaceFile
-from crux_workspace.model.options import needed_number, whole_number
-from crux_workspace.model.paths import check_namespace
+from crux_workspace.model.files import GcReport, IfVersion, NamespacePage, Usage, WorkspaceFile
+from crux_workspace.model.options import MOST, check_flags, needed_number, ordinal, whole_number
+from crux_workspace.model.paths import PathLike, check_namespace
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 
 __all__ = ["HttpVersions"]
 
 _MOST_COMMITS = 1_000
 _MOST_NAMES = 1_000
+_MOST_CONTEXT_LINES = 10_000
+_MOST_COMMIT_CHARACTERS = 1_024
+_MOST_URI_CHARACTERS = 8_192
+"""No commit and no URI is that long: what is cut off there names nothing either way."""
 _diff = decoding.of(FileDiff)
 _entries = decoding.several(VersionEntry)
 _commit = decoding.of(CommitEntry)
@@ -49,7 +59,11 @@ class HttpVersions(HttpWrites):
         found: builtins.list[VersionEntry] = []
         while True:
             most = MOST_ENTRIES if limit is None else min(limit - len(found), MOST_ENTRIES)
-            arguments = {"path": where, "limit": most, "before": before}
+            arguments = {
+                "path": where,
+                "limit": most,
+                "before": None if before is None else min(before, MOST),
+            }
             page = await self._caller.ask("history", arguments, namespace, _entries)
             found += page
             if len(page) < most or len(found) == limit or page[-1].version <= 1:
@@ -65,11 +79,16 @@ class HttpVersions(HttpWrites):
         context_lines: int = 3,
         namespace: str | None = None,
     ) -> FileDiff:
-        """Compare two versions of a text or JSON file, as `Workspace.diff` does."""
+        """Compare two versions of a text or JSON file, as `Workspace.diff` does.
+
+        Raises:
+            InvalidInputError: Also more than 10,000 lines of context (``INVALID_ARGUMENT``).
+        """
         self._caller.core.enter()
-        whole_number("from_version", from_version, least=1)
-        whole_number("to_version", to_version, least=1)
+        ordinal("from_version", from_version)
+        ordinal("to_version", to_version)
         needed_number("context_lines", context_lines, least=0)
+        service_limit("context_lines", context_lines, _MOST_CONTEXT_LINES)
         arguments = {
             "path": file_path(path),
             "from_version": from_version,
@@ -89,10 +108,10 @@ class HttpVersions(HttpWrites):
     ) -> WorkspaceFile:
         """Bring back the content the file had before its latest change, as `Workspace.undo` does."""
         self._caller.core.enter()
-        whole_number("to_version", to_version, least=1)
+        ordinal("to_version", to_version)
         arguments = {
             "path": file_path(path),
-            "to_version": None if to_version is None else sendable(to_version),
+            "to_version": to_version,
             "if_version": expected_field(if_version, idempotency_key),
         }
         return await self._change("undo", arguments, namespace, idempotency_key, decoding.file)
@@ -115,10 +134,16 @@ class HttpVersions(HttpWrites):
 
     async def resolve(self, uri: str, *, namespace: str | None = None) -> bytes:
         """Open the bytes behind an artifact's URI, as `Workspace.resolve` does."""
-        query = await self._caller.query(namespace, {"uri": uri})
+        self._caller.core.enter()
+        given: object = uri
+        if not isinstance(given, str):
+            raise InvalidInputError("uri must be a string.", details={"option": "uri"})
+        shown = sendable_text(uri[:_MOST_URI_CHARACTERS])
+        query = await self._caller.query(namespace, {"uri": shown})
         request = Request("GET", "/v1/resolve", query, self._caller.headers())
 
         async def take(answer: Answer) -> bytes:
+            check_bytes(answer)
             return await whole(answer.body)
 
         data: bytes = await self._caller.core.connection.send(request, take)
@@ -139,7 +164,7 @@ class HttpVersions(HttpWrites):
         found: builtins.list[CommitEntry] = []
         while True:
             most = min(limit - len(found), _MOST_COMMITS)
-            arguments = {"path": where, "limit": most, "cursor": cursor}
+            arguments = {"path": where, "limit": most, "cursor": sendable_text(cursor)}
             page = await self._caller.ask("log", arguments, namespace, _commits)
             found += page
             if len(page) < most or len(found) >= limit:
@@ -158,7 +183,7 @@ class HttpVersions(HttpWrites):
         wanted: object = commit.commit if isinstance(commit, CommitEntry) else commit
         if not isinstance(wanted, str):
             raise InvalidInputError("commit must be a commit's string or a CommitEntry.")
-        arguments = {"commit": wanted}
+        arguments = {"commit": sendable_text(wanted[:_MOST_COMMIT_CHARACTERS])}
         return await self._change("undo_commit", arguments, namespace, idempotency_key, _commit)
 
     async def usage(self, *, namespace: str | None = None) -> Usage:
@@ -177,7 +202,7 @@ class HttpVersions(HttpWrites):
         names: builtins.list[str] = []
         while True:
             most = min(limit - len(names), _MOST_NAMES)
-            arguments = {"prefix": prefix, "limit": most, "cursor": cursor}
+            arguments = {"prefix": prefix, "limit": most, "cursor": sendable_text(cursor)}
             page = await self._caller.ask_unbound("namespaces", arguments, _names)
             names += page.names
             cursor = page.cursor
@@ -194,4 +219,6 @@ class HttpVersions(HttpWrites):
 
     async def gc(self, dry_run: bool = True, *, namespace: str | None = None) -> GcReport:
         """Collect what nothing needs any more, as `Workspace.gc` does."""
+        self._caller.core.enter()
+        check_flags(dry_run=dry_run)
         return await self._change("gc", {"dry_run": dry_run}, namespace, None, _report)

@@ -6,20 +6,19 @@ import asyncio
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Literal, Self, get_args
+from typing import Self, get_args
 
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.events.cursors import parse_event_cursor
 from crux_workspace.events.delivery import Callbacks, EventCallback
 from crux_workspace.http.calling import Caller, Stoppable
-from crux_workspace.http.feed import Feed, OnError, Reporter, Wanted
-from crux_workspace.http.sending import PathLike, any_path
-from crux_workspace.model.events import WorkspaceChangeEvent
+from crux_workspace.http.feed import Feed, Reporter, Wanted
+from crux_workspace.http.sending import any_path
+from crux_workspace.model.events import OnError, WatchStart, WorkspaceChangeEvent
 from crux_workspace.model.options import needed_number
+from crux_workspace.model.paths import PathLike
 
 __all__ = ["HttpWatchHandle", "begin_watch"]
-
-Start = Literal["tail", "oldest"]
 
 
 class HttpWatchHandle(Stoppable):
@@ -159,7 +158,7 @@ def begin_watch(
     *,
     recursive: bool | None,
     cursor: str | None,
-    start: Start,
+    start: WatchStart,
     poll_interval_ms: int,
     limit: int,
     on_error: OnError | None,
@@ -171,7 +170,7 @@ def begin_watch(
     caller.named(namespace)
     if recursive is not None and not isinstance(recursive, bool):
         raise InvalidInputError("recursive must be True, False or None.")
-    if start not in get_args(Start):
+    if start not in get_args(WatchStart):
         raise InvalidInputError("start must be 'tail' or 'oldest'.", details={"option": "start"})
     if on_error is not None and not callable(on_error):
         raise InvalidInputError("on_error must be callable or None.")

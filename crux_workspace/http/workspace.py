@@ -13,18 +13,17 @@ from crux_workspace.http import decoding
 from crux_workspace.http.address import Address
 from crux_workspace.http.calling import Caller, HttpCore
 from crux_workspace.http.connection import Connection, Request
-from crux_workspace.http.feed import OnError
 from crux_workspace.http.prompts import HttpPrompts
-from crux_workspace.http.sending import PathLike
 from crux_workspace.http.session import session_of
 from crux_workspace.http.transaction import HttpTransaction, HttpTransactionRequest
 from crux_workspace.http.versions import HttpVersions
 from crux_workspace.http.view import HttpView
-from crux_workspace.http.watching import HttpWatchHandle, Start, begin_watch
+from crux_workspace.http.watching import HttpWatchHandle, begin_watch
+from crux_workspace.model.events import OnError, WatchStart
 from crux_workspace.model.extras import need_extra
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.options import needed_number
-from crux_workspace.model.paths import check_namespace, check_workspace_id
+from crux_workspace.model.paths import PathLike, check_namespace, check_workspace_id
 from crux_workspace.model.settings import Mount, NamespaceSetting, ToolOptions
 
 if TYPE_CHECKING:
@@ -219,7 +218,7 @@ class HttpWorkspace(HttpVersions, HttpPrompts):
         *,
         recursive: bool | None = None,
         cursor: str | None = None,
-        start: Start = "tail",
+        start: WatchStart = "tail",
         poll_interval_ms: int = 250,
         limit: int = 100,
         on_error: OnError | None = None,

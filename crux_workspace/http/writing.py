@@ -9,11 +9,9 @@ from typing import Any, TypeVar
 
 from crux_workspace.errors import ConflictError, ErrorCode, InvalidInputError
 from crux_workspace.http import decoding
+from crux_workspace.http.problems import corrupt
 from crux_workspace.http.reading import HttpReads
-from crux_workspace.http.routes import sendable
 from crux_workspace.http.sending import (
-    IfVersion,
-    PathLike,
     any_path,
     edit_fields,
     expected_field,
@@ -23,17 +21,19 @@ from crux_workspace.http.sending import (
     version_field,
 )
 from crux_workspace.model.artifacts import Artifact
-from crux_workspace.model.attributes import check_attributes
+from crux_workspace.model.attributes import check_attributes, check_changed_attributes
 from crux_workspace.model.contents import WritableContent
 from crux_workspace.model.edits import Edit, check_edits, edits_of
-from crux_workspace.model.files import Status, WorkspaceEntry, WorkspaceFile
-from crux_workspace.model.options import check_callable, needed_number, whole_number
+from crux_workspace.model.files import IfVersion, Status, WorkspaceEntry, WorkspaceFile
+from crux_workspace.model.options import check_callable, check_flags, needed_number, ordinal
+from crux_workspace.model.paths import PathLike, check_namespace
 from crux_workspace.model.streams import utf8
 
 __all__ = ["HttpWrites"]
 
 _T = TypeVar("_T")
 _artifact = decoding.of(Artifact)
+_MOST_LOOKS = 100
 
 
 class HttpWrites(HttpReads):
@@ -199,12 +199,13 @@ class HttpWrites(HttpReads):
         self, path: str, if_version: IfVersion, expected: int | str | None, namespace: str | None
     ) -> WorkspaceFile:
         """Return the file to change, if it is the one that is expected."""
-        while True:
+        for _ in range(_MOST_LOOKS):
             file = await self.stat(path, namespace=namespace)
             if file is not None and _is_expected(file, if_version):
                 return file
             # Refuses, unless it has become so meanwhile.
             await self._judge(path, expected, namespace)
+        raise corrupt("it neither has the file that is to be changed nor says so")
 
     async def _judge(self, path: str, expected: int | str | None, namespace: str | None) -> None:
         """Let the service say why a file is not the one to change.
@@ -257,7 +258,7 @@ class HttpWrites(HttpReads):
         where = file_path(path)
         expected = expected_field(if_version, idempotency_key)
         arguments = {"path": where, "if_version": expected, **said}
-        check_attributes(**said)
+        check_changed_attributes(said)
         return await self._change("set", arguments, namespace, idempotency_key, decoding.file)
 
     async def rename(
@@ -294,6 +295,7 @@ class HttpWrites(HttpReads):
         self, src: PathLike, dst: PathLike, overwrite: bool, expected: int | str | None
     ) -> dict[str, Any]:
         self._caller.core.enter()
+        check_flags(overwrite=overwrite)
         return {
             "src": any_path(src),
             "dst": any_path(dst),
@@ -315,7 +317,7 @@ class HttpWrites(HttpReads):
         """Copy a file or a directory, as `Workspace.copy` does; the service moves the bytes."""
         arguments = self._relocation(src, dst, overwrite, None)
         arguments["if_version"] = expected_field(if_version, idempotency_key)
-        arguments["to_namespace"] = to_namespace
+        arguments["to_namespace"] = None if to_namespace is None else check_namespace(to_namespace)
         return await self._change("copy", arguments, namespace, idempotency_key, decoding.entry)
 
     async def delete(
@@ -330,6 +332,7 @@ class HttpWrites(HttpReads):
     ) -> None:
         """Delete a file, or everything below a directory, as `Workspace.delete` does."""
         self._caller.core.enter()
+        check_flags(recursive=recursive, purge=purge)
         arguments = {
             "path": any_path(path),
             "recursive": recursive,
@@ -350,11 +353,12 @@ class HttpWrites(HttpReads):
     ) -> Artifact:
         """Publish a file, as `Workspace.finalize` does: pin its current, or a given, version."""
         self._caller.core.enter()
-        whole_number("version", version, least=1)
+        check_attributes(kind=kind)
+        ordinal("version", version)
         arguments = {
             "path": file_path(path),
             "kind": kind,
-            "version": None if version is None else sendable(version),
+            "version": version,
             "if_version": expected_field(if_version, idempotency_key),
         }
         return await self._change("finalize", arguments, namespace, idempotency_key, _artifact)

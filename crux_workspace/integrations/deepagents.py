@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from crux_workspace.model.extras import need_extra
+from crux_workspace.model.streams import at_most
 
 need_extra("deepagents", "deepagents")
 
@@ -139,15 +140,13 @@ class WorkspaceBackend(BackendProtocol):
 
     async def _bytes(self, path: str) -> bytes:
         """Gather a binary file that is to be shown, however large it is said to be."""
-        held = bytearray()
-        async for chunk in self._ws.stream(path, length=_MOST_BYTES + 1):
-            held += chunk
-        if len(held) > _MOST_BYTES:
+        found = await at_most(self._ws.stream(path, length=_MOST_BYTES + 1), _MOST_BYTES)
+        if found is None:
             raise InvalidInputError(
                 f"{path} is binary and has more than {_MOST_BYTES} bytes, too many to be shown.",
                 details={"path": path},
             )
-        return bytes(held)
+        return found
 
     async def agrep(
         self,

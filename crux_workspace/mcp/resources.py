@@ -16,6 +16,7 @@ from crux_workspace.model.contents import BinaryContent, JsonContent
 from crux_workspace.model.files import WorkspaceFile, known_size
 from crux_workspace.model.jsontext import dump_compact, pretty
 from crux_workspace.model.sendable import writable
+from crux_workspace.model.streams import at_most
 
 if TYPE_CHECKING:
     from crux_workspace.api.facade import Workspace
@@ -146,12 +147,11 @@ class Resources:
 
     async def _bytes(self, path: str, version: int | None) -> bytes:
         """Gather a file's bytes, however many it is said to have."""
-        held = bytearray()
-        async for chunk in self._ws.stream(path, version=version, length=MAX_RESOURCE_BYTES + 1):
-            held += chunk
-        if len(held) > MAX_RESOURCE_BYTES:
-            raise _too_large(path, len(held))
-        return bytes(held)
+        stream = self._ws.stream(path, version=version, length=MAX_RESOURCE_BYTES + 1)
+        found = await at_most(stream, MAX_RESOURCE_BYTES)
+        if found is None:
+            raise _too_large(path, MAX_RESOURCE_BYTES + 1)
+        return found
 
     async def path_of(self, uri: str) -> str:
         """Return the path that a subscription is about.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.jsontext import check_json
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.options import refused_option
 
-__all__ = ["check_attributes"]
+__all__ = ["check_attributes", "check_changed_attributes"]
 
 
 def check_attributes(
@@ -32,3 +34,10 @@ def check_attributes(
                 details={"option": "metadata"},
             )
         check_json(metadata)
+
+
+def check_changed_attributes(given: Mapping[str, object]) -> None:
+    """Refuse new values of attributes that could not be stored; all but the MIME type may be cleared."""
+    check_attributes(**given)
+    if given.get("mime_type", ...) is None:
+        raise InvalidInputError("mime_type cannot be cleared.", details={"option": "mime_type"})

@@ -6,12 +6,13 @@ An edit that is not certain is refused: the text has to be there exactly once, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 from crux_workspace.errors import EditError, ErrorCode, InvalidInputError
 from crux_workspace.model.nearness import likely_cause, nearest_lines
+from crux_workspace.model.options import MOST
 
 __all__ = ["MAX_LISTED_LINES", "Edit", "apply_edits", "check_edits", "edits_of"]
 
@@ -74,11 +75,9 @@ def edits_of(
         if find is not None or replace is not None or occurrence is not None or replace_all:
             raise InvalidInputError("Give either find and replace, or edits, not both.")
         given: object = edits
-        items: list[object] = list(given) if isinstance(given, Iterable) else [None]
-        found = [item for item in items if isinstance(item, Edit)]
-        if len(found) < len(items):
+        if not isinstance(given, Sequence) or not all(isinstance(item, Edit) for item in given):
             raise InvalidInputError("edits must be a sequence of Edit.")
-        return found
+        return list(edits)
     if find is None or replace is None:
         raise InvalidInputError("Give find and replace, or edits.")
     return [Edit(find, replace, occurrence, replace_all)]
@@ -115,6 +114,8 @@ def _check(edit: Edit, number: int) -> None:
         return
     elif isinstance(occurrence, bool) or not isinstance(occurrence, int) or occurrence < 1:
         problem = "occurrence is not a whole number of 1 or more"
+    elif occurrence > MOST:
+        problem = "occurrence is larger than any count can be"
     elif replace_all:
         problem = "occurrence and replace_all exclude each other"
     else:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from crux_workspace.errors import WorkspaceError
 from crux_workspace.model.changes import ChangeType
 from crux_workspace.model.values import Value
 
-__all__ = ["WatchError", "WorkspaceChangeEvent"]
+__all__ = ["OnError", "WatchError", "WatchStart", "WorkspaceChangeEvent"]
+
+WatchStart: TypeAlias = Literal["tail", "oldest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +63,7 @@ class WatchError(Value):
             "failures": self.failures,
             "retry_delay_ms": self.retry_delay_ms,
         }
+
+
+OnError: TypeAlias = Callable[[WatchError], object]
+"""Told of each failure of a watch; sync or async."""

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.options import MOST
 from crux_workspace.model.values import Value
 
 __all__ = [
     "ContentKind",
     "GcReport",
+    "IfVersion",
     "ListResult",
     "NamespacePage",
     "Operation",
@@ -20,6 +23,7 @@ __all__ = [
     "WorkspaceDirectory",
     "WorkspaceEntry",
     "WorkspaceFile",
+    "check_expected",
     "known_size",
 ]
 
@@ -82,6 +86,8 @@ class WorkspaceDirectory(Value):
 
 
 WorkspaceEntry: TypeAlias = WorkspaceFile | WorkspaceDirectory
+IfVersion: TypeAlias = int | WorkspaceFile | None
+"""What a change expects: a version number, 0 for no file, or the very file and version; None expects nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +152,14 @@ class GcReport(Value):
     """Commits trimmed from the log, and forgotten idempotency keys."""
     bytes: int = 0
     """Bytes of deleted assets and collected versions."""
+
+
+def check_expected(given: object) -> None:
+    """Refuse what cannot be an `IfVersion` (``INVALID_ARGUMENT``)."""
+    if given is None or isinstance(given, WorkspaceFile):
+        return
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= MOST:
+        raise InvalidInputError(
+            "if_version must be a version number, 0 for 'must not exist', or a WorkspaceFile.",
+            details={"option": "if_version"},
+        )

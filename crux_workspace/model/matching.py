@@ -19,7 +19,7 @@ import re2
 from crux_workspace.errors import ErrorCode, InvalidInputError
 from crux_workspace.model.values import Value
 
-__all__ = ["MAX_LINE_CHARACTERS", "GrepMatch", "Query", "compile_query", "cut"]
+__all__ = ["MAX_LINE_CHARACTERS", "GrepMatch", "Query", "check_query", "compile_query", "cut"]
 
 MAX_LINE_CHARACTERS = 2_000
 """Longest piece of a line that a match shows."""
@@ -145,7 +145,7 @@ def compile_query(query: str, *, ignore_case: bool = False, regex: bool = False)
         InvalidInputError: The query is empty, no ``str``, or holds a lone surrogate (``INVALID_ARGUMENT``), or the expression is
             malformed or uses what takes more than linear time, such as look-around and back-references (``INVALID_REGEX``).
     """
-    _check(query)
+    check_query(query)
     if not regex:
         needle = None if ignore_case else query.encode()
         expression = _compile(query, ignore_case=True, is_literal=True) if ignore_case else None
@@ -159,7 +159,8 @@ def compile_query(query: str, *, ignore_case: bool = False, regex: bool = False)
     return Query(None, None, expression, _is_by_line=_TEXT_ANCHOR.search(query) is not None)
 
 
-def _check(query: object) -> None:
+def check_query(query: object) -> None:
+    """Refuse what is no query at all (``INVALID_ARGUMENT``); an expression is judged when it is compiled."""
     if not isinstance(query, str):
         problem = f"it is {type(query).__name__}, not str"
     elif not query:

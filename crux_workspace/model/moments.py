@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from crux_workspace.errors import InvalidInputError
-from crux_workspace.model.options import is_number
+from crux_workspace.model.options import MOST
 
 __all__ = ["Moment", "at_ms", "check_moment"]
 
@@ -30,7 +30,7 @@ def check_moment(moment: object) -> Moment:
                 "A datetime needs a time zone, e.g. datetime.now(timezone.utc)."
             )
         return moment
-    if is_number(moment) and moment >= 0:
+    if isinstance(moment, int) and not isinstance(moment, bool) and 0 <= moment <= MOST:
         return moment
     raise InvalidInputError(
         f"A moment is a commit's sequence or an aware datetime, got {type(moment).__name__}."

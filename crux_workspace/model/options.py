@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+import reprlib
 
 from crux_workspace.errors import InvalidInputError
 
 __all__ = [
+    "MOST",
     "check_callable",
     "check_flags",
-    "is_number",
     "needed_number",
+    "ordinal",
     "refused_option",
     "whole_number",
 ]
 
-_BITS = 10_000
+MOST = (1 << 63) - 1
+"""Largest number of a version, a line or an occurrence: what every store and every wire can hold."""
+_MOST_SHOWN_BITS = 64
 
 
 def refused_option(name: str, wanted: str, value: object) -> InvalidInputError:
@@ -23,24 +26,6 @@ def refused_option(name: str, wanted: str, value: object) -> InvalidInputError:
     return InvalidInputError(
         f"{name} must be {wanted}, got {type(value).__name__}.", details={"option": name}
     )
-
-
-def is_number(value: object) -> TypeGuard[int]:
-    """Tell whether a value is a whole number that a message can show; Python refuses to write decimals of 4,300 digits and more."""
-    return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _BITS
-
-
-def whole_number(name: str, value: object, *, least: int = 0) -> None:
-    """Refuse an option that is no whole number of at least `least`; None passes."""
-    if value is None:
-        return
-    if not is_number(value):
-        raise refused_option(name, f"a whole number of at least {least}", value)
-    if value < least:
-        raise InvalidInputError(
-            f"{name} must be a whole number of at least {least}, got {value}.",
-            details={"option": name},
-        )
 
 
 def check_flags(**flags: object) -> None:
@@ -56,8 +41,33 @@ def check_callable(name: str, value: object) -> None:
         raise refused_option(name, "callable", value)
 
 
+def whole_number(name: str, value: object, *, least: int = 0) -> None:
+    """Refuse an option that is no whole number of at least `least`, however large; None passes."""
+    if value is not None:
+        needed_number(name, value, least=least)
+
+
 def needed_number(name: str, value: object, *, least: int = 1) -> None:
-    """Refuse an option that is no whole number of at least `least`; None does not pass."""
-    if value is None:
-        raise refused_option(name, f"a whole number of at least {least}", value)
-    whole_number(name, value, least=least)
+    """Refuse an option that is no whole number of at least `least`, however large; None does not pass."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        return
+    raise InvalidInputError(
+        f"{name} must be a whole number of at least {least}, got {_shown(value)}.",
+        details={"option": name},
+    )
+
+
+def ordinal(name: str, value: object) -> None:
+    """Refuse an option that is no number of a version or a line, from 1 to `MOST`; None passes."""
+    whole_number(name, value, least=1)
+    if isinstance(value, int) and value > MOST:
+        raise InvalidInputError(
+            f"{name} must be a whole number from 1 to {MOST}, got {_shown(value)}.",
+            details={"option": name},
+        )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and value.bit_length() > _MOST_SHOWN_BITS:
+        return f"one of {value.bit_length()} bits"
+    return reprlib.repr(value)

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from functools import lru_cache
 from pathlib import PurePosixPath
+from typing import TypeAlias
 from urllib.parse import unquote
 
 from crux_workspace.errors import InvalidInputError, InvalidPathError
@@ -19,6 +20,7 @@ __all__ = [
     "MAX_PATH_BYTES",
     "MAX_SEGMENT_BYTES",
     "ROOT",
+    "PathLike",
     "ancestors",
     "check_namespace",
     "check_workspace_id",
@@ -32,6 +34,9 @@ __all__ = [
     "parent",
     "sort_key",
 ]
+
+PathLike: TypeAlias = str | PurePosixPath
+"""A path as callers give it."""
 
 ROOT = "/"
 MAX_SEGMENT_BYTES = 255

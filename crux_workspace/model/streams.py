@@ -10,7 +10,7 @@ from typing import Any
 
 from crux_workspace.errors import ErrorCode, InvalidInputError
 
-__all__ = ["check_encoding", "chunks_of", "is_stream", "utf8"]
+__all__ = ["at_most", "check_encoding", "chunks_of", "is_stream", "utf8"]
 
 _CHUNK = 1 << 18
 
@@ -38,6 +38,24 @@ def utf8(path: str, text: str) -> bytes:
             code=ErrorCode.INVALID_CONTENT,
             details={"path": path, "position": error.start},
         ) from None
+
+
+async def at_most(chunks: AsyncIterator[bytes], most: int) -> bytes | None:
+    """Return the bytes of a stream, None when there are more than `most`: then no more than one chunk beyond them is taken.
+
+    A generator is closed either way.
+    """
+    held = bytearray()
+    close = getattr(chunks, "aclose", None)
+    try:
+        async for chunk in chunks:
+            held += chunk
+            if len(held) > most:
+                return None
+    finally:
+        if close is not None:
+            await close()
+    return bytes(held)
 
 
 def is_stream(content: object) -> bool:

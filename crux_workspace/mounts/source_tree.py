@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
@@ -23,6 +22,7 @@ from crux_workspace.model.sources import (
     MountReadOptions,
     MountWriteOptions,
 )
+from crux_workspace.model.streams import at_most
 from crux_workspace.mounts.calling import invalid, too_slow, unsupported
 from crux_workspace.mounts.checking import is_unclear, windowed
 from crux_workspace.mounts.source_listing import SourceListing
@@ -160,21 +160,15 @@ class SourceTree(SourceListing):
             UnsupportedError: It is binary and the provider has no `read_bytes` (``SOURCE_UNSUPPORTED``).
             StorageError: There are more than can be held (``SOURCE_INVALID``).
         """
-        held = bytearray()
         stream = await self.stream(path)
         if stream is None:
             return None
-        async with aclosing(stream):
-            async for chunk in stream:
-                held += chunk
-                if len(held) > MAX_WHOLE_BYTES:
-                    raise invalid(
-                        self.mount,
-                        "read_bytes",
-                        f"more than {MAX_WHOLE_BYTES:,} bytes",
-                        "Use stream.",
-                    )
-        return bytes(held)
+        found = await at_most(stream, MAX_WHOLE_BYTES)
+        if found is None:
+            raise invalid(
+                self.mount, "read_bytes", f"more than {MAX_WHOLE_BYTES:,} bytes", "Use stream."
+            )
+        return found
 
     async def stream(self, path: str) -> AsyncGenerator[bytes, None] | None:
         """Iterate over a file's bytes, None where there is none."""

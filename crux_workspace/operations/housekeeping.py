@@ -54,6 +54,8 @@ _PER_COMMIT = 100
 _MOST_NAMES = 1 << 31
 """Most names that a store is asked for at once: what every store can count to."""
 _PAGE = 256
+_MOST_NAMES = 1 << 32
+"""Most names of one page; the cursor leads on."""
 
 
 # -- namespaces

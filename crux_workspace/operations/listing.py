@@ -11,9 +11,9 @@ from crux_workspace.engine.past import PastReads
 from crux_workspace.engine.reads import TreeReads, directory_key
 from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.globs import Glob, compile_glob, has_glob
+from crux_workspace.model.options import whole_number
 from crux_workspace.model.page_cursors import decode_page_cursor, encode_page_cursor
 from crux_workspace.operations import sourced, sourced_listing
-from crux_workspace.operations.reading import whole_number
 from crux_workspace.operations.space import Space, slash_refused
 from crux_workspace.storage.records import Contains
 

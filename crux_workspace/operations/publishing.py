@@ -22,13 +22,13 @@ from crux_workspace.model.artifacts import Artifact
 from crux_workspace.model.attributes import check_attributes
 from crux_workspace.model.files import Status, WorkspaceFile
 from crux_workspace.model.globs import compile_glob, has_glob
+from crux_workspace.model.options import ordinal, whole_number
 from crux_workspace.model.paths import is_at_or_below, normalise
 from crux_workspace.operations import sourced
 from crux_workspace.operations.origins import check_restored, may_show
 from crux_workspace.operations.reading import (
     open_version,
     version_missing,
-    whole_number,
 )
 from crux_workspace.operations.space import Options, Space, expected_entry
 from crux_workspace.storage.records import Reader
@@ -45,7 +45,7 @@ async def finalize(
     """Pin a version as the published one."""
     sourced.refuse(space, path, "finalize")
     check_attributes(kind=kind)
-    whole_number("version", version, least=1)
+    ordinal("version", version)
     ports = space.ports
     produced = ports.provenance()
 

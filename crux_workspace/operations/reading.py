@@ -33,7 +33,7 @@ from crux_workspace.model.files import (
 )
 from crux_workspace.model.jsontext import load, parse
 from crux_workspace.model.lines import byte_window, window
-from crux_workspace.model.options import needed_number, whole_number
+from crux_workspace.model.options import needed_number, ordinal, whole_number
 from crux_workspace.operations import sourced
 from crux_workspace.operations.origins import check_opened
 from crux_workspace.operations.space import Space, not_found
@@ -56,7 +56,6 @@ __all__ = [
     "stream",
     "usage",
     "version_missing",
-    "whole_number",
 ]
 
 
@@ -114,7 +113,7 @@ async def find_version(
         PathNotFoundError: No file was ever at the path (``FILE_NOT_FOUND``).
         VersionNotFoundError: There is no such version, or it is not kept (``VERSION_NOT_FOUND``, ``VERSION_EXPIRED``).
     """
-    whole_number("version", version, least=1)
+    ordinal("version", version)
     known = await reads.identity(path, bodies=bodies)
     if known.file_id is None:
         raise not_found(path)
@@ -175,7 +174,7 @@ async def read(
     """Return a file's content, or a window of its text."""
     needed_number("offset", offset, least=0)
     whole_number("max_inline_bytes", max_inline_bytes)
-    whole_number("start_line", start_line, least=1)
+    ordinal("start_line", start_line)
     whole_number("end_line", end_line, least=1)
     lines = start_line is not None or end_line is not None
     if lines and offset:

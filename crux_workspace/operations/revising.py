@@ -23,7 +23,7 @@ from crux_workspace.errors import (
 )
 from crux_workspace.model.diffs import FileDiff, diff_texts
 from crux_workspace.model.files import WorkspaceFile
-from crux_workspace.model.options import needed_number, whole_number
+from crux_workspace.model.options import needed_number, ordinal, whole_number
 from crux_workspace.model.versions import VersionEntry
 from crux_workspace.operations import sourced
 from crux_workspace.operations.origins import check_restored
@@ -85,8 +85,8 @@ async def diff(
     context_lines: int,
 ) -> FileDiff:
     """Compare two versions; by default the latest change."""
-    whole_number("from_version", from_version, least=1)
-    whole_number("to_version", to_version, least=1)
+    ordinal("from_version", from_version)
+    ordinal("to_version", to_version)
     needed_number("context_lines", context_lines, least=0)
     sourced.refuse(space, path, "diff")
     reads = space.reads()
@@ -145,7 +145,7 @@ async def undo(
 ) -> WorkspaceFile:
     """Restore earlier content as a new version; of a deleted file too."""
     sourced.refuse(space, path, "undo")
-    whole_number("to_version", to_version, least=1)
+    ordinal("to_version", to_version)
 
     async def plan(tree: LiveTree) -> Changeset:
         await tree.look(path)

@@ -11,7 +11,7 @@ from crux_workspace.model.edits import Edit, apply_edits
 from crux_workspace.model.files import Status, WorkspaceFile
 from crux_workspace.model.jsontext import plain_json
 from crux_workspace.model.sources import MountWriteOptions, SourceOperation
-from crux_workspace.model.streams import chunks_of, is_stream, utf8
+from crux_workspace.model.streams import at_most, chunks_of, is_stream, utf8
 from crux_workspace.mounts.source_tree import MAX_WHOLE_BYTES, SourceTree
 from crux_workspace.operations.sourced import text_of_content, whole
 from crux_workspace.operations.space import needs_recursive
@@ -45,16 +45,14 @@ async def plain_content(path: str, content: Any, encoding: str | None) -> Any:  
 
 
 async def _gathered(path: str, content: Any) -> bytes:  # noqa: ANN401 - a file object or an iterator
-    held = bytearray()
-    async for chunk in chunks_of(path, content):
-        held += chunk
-        if len(held) > MAX_WHOLE_BYTES:
-            raise InvalidInputError(
-                f"The stream for {path} is longer than {MAX_WHOLE_BYTES:,} bytes, the most that a source is given at once.",
-                code=ErrorCode.INVALID_CONTENT,
-                details={"path": path},
-            )
-    return bytes(held)
+    found = await at_most(chunks_of(path, content), MAX_WHOLE_BYTES)
+    if found is None:
+        raise InvalidInputError(
+            f"The stream for {path} is longer than {MAX_WHOLE_BYTES:,} bytes, the most that a source is given at once.",
+            code=ErrorCode.INVALID_CONTENT,
+            details={"path": path},
+        )
+    return found
 
 
 async def write(

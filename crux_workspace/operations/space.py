@@ -28,15 +28,13 @@ from crux_workspace.errors import (
     InvalidPathError,
     PathNotFoundError,
 )
-from crux_workspace.model.files import WorkspaceFile
+from crux_workspace.model.files import IfVersion, WorkspaceFile, check_expected
 from crux_workspace.model.labels import check_label
-from crux_workspace.model.options import is_number
 from crux_workspace.model.paths import ancestors
 from crux_workspace.mounts.routing import Router
 from crux_workspace.storage.records import Reader
 
 __all__ = [
-    "IfVersion",
     "Options",
     "Space",
     "check_if_version",
@@ -50,7 +48,6 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-IfVersion = int | WorkspaceFile | None
 _DECIDE_AGAIN = "Read it again and decide again."
 """What to do about a file that is not at the version that was expected."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -65,14 +62,8 @@ class Options(msgspec.Struct, frozen=True, gc=False):
     def __post_init__(self) -> None:
         if self.idempotency_key is not None:
             check_label("idempotency_key", self.idempotency_key)
-        given: object = self.if_version
-        if given is None or isinstance(given, WorkspaceFile):
-            return
-        if not is_number(given) or given < 0:
-            raise InvalidInputError(
-                "if_version must be a version number, 0 for 'must not exist', or a WorkspaceFile.",
-                details={"option": "if_version"},
-            )
+        if self.if_version is not None:
+            check_expected(self.if_version)
 
 
 @dataclass(slots=True)

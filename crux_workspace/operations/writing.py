@@ -15,14 +15,13 @@ from crux_workspace.engine.content import content_value, discard, prepare
 from crux_workspace.engine.entry import Entry
 from crux_workspace.engine.tree import LiveTree
 from crux_workspace.errors import ConflictError, InvalidInputError
-from crux_workspace.model.attributes import check_attributes
-from crux_workspace.model.files import ContentKind, Status, WorkspaceFile
+from crux_workspace.model.attributes import check_attributes, check_changed_attributes
+from crux_workspace.model.files import ContentKind, IfVersion, Status, WorkspaceFile
 from crux_workspace.model.jsontext import plain_json
 from crux_workspace.model.mime import guess
 from crux_workspace.model.options import check_callable, needed_number
 from crux_workspace.operations import sourced, sourced_writing
 from crux_workspace.operations.space import (
-    IfVersion,
     Options,
     Space,
     check_if_version,
@@ -264,11 +263,9 @@ async def set_attributes(
         )
         if value is not ...
     }
-    check_attributes(**given)
+    check_changed_attributes(given)
     if given.get("metadata") is not None:
         given["metadata"] = plain_json(given["metadata"])
-    if mime_type is None:
-        raise InvalidInputError("mime_type cannot be cleared.", details={"option": "mime_type"})
     produced = space.ports.provenance() if {"status", "kind"} & given.keys() else None
 
     async def plan(tree: LiveTree) -> Changeset | Finished[WorkspaceFile]:

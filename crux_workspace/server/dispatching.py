@@ -48,6 +48,9 @@ for _route in ROUTES:
 _LIMITS = (408, 413, 414, 429, 431, 503, 504)
 Plain = Callable[[Request], Awaitable[Response]]
 
+_SERVED = "x-workspace-service"
+"""Header of every answer of a route: a client takes nothing for data that has it not."""
+
 
 class Service:
     """What `service_app` makes; one for each process and event loop."""
@@ -226,6 +229,7 @@ class Service:
                 else:
                     async with asyncio.timeout(self.limits.request_seconds):
                         answer = await route.handler(call)
+                answer.headers[_SERVED] = "1"
                 if request.method == "HEAD":
                     answer = _head_of(answer)
                 if route.answer != "events" or request.method == "HEAD":

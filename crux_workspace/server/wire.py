@@ -160,7 +160,7 @@ def moment_of(text: str) -> int | datetime:
     Raises:
         Refusal: It is neither a sequence nor a time.
     """
-    if text.isascii() and text.isdigit() and len(text) <= 18:
+    if text.isascii() and text.isdigit() and len(text) <= 19:
         return int(text)
     try:
         return datetime.fromisoformat(text)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from crux_workspace.model.pausing import jitter_s
 from crux_workspace.storage.records import (
     Committed,
     Contains,
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["MAX_PLANS", "PartitionReader", "commit_replanned", "replanned"]
 
 MAX_PLANS = 10
-_FIRST_PAUSE_S = 0.002
+_FIRST_PAUSE_S = 0.004
+_LONGEST_PAUSE_S = 2.0
 
 
 class PartitionReader:
@@ -90,5 +91,5 @@ async def replanned(
         except PreconditionFailed:
             if attempt == attempts:
                 raise
-            await asyncio.sleep(random.uniform(0, _FIRST_PAUSE_S * 2**attempt))  # noqa: S311 - jitter
+            await asyncio.sleep(jitter_s(attempt, first_s=_FIRST_PAUSE_S, most_s=_LONGEST_PAUSE_S))
     raise AssertionError("unreachable")

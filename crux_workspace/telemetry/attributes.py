@@ -59,25 +59,17 @@ def _hashed(value: object) -> str | None:
     return _word(value) if is_path_hash(value) else None
 
 
-def _present(**named: str | int | None) -> Attributes:
-    return {_NAMES[name]: value for name, value in named.items() if value is not None}
-
-
-_NAMES = {
-    "operation": OPERATION,
-    "workspace_id": WORKSPACE_ID,
-    "path_hash": PATH_HASH,
-    "result_kind": RESULT_KIND,
-    "size": SIZE,
-    "status": STATUS,
-    "error_code": ERROR_CODE,
-    "version": VERSION,
-}
+def _present(*named: tuple[str, str | int | None]) -> Attributes:
+    made: Attributes = {}
+    for name, value in named:
+        if value is not None:
+            made[name] = value
+    return made
 
 
 def start_attributes(operation: str, workspace_id: str) -> Attributes:
     """What is known when an operation starts."""
-    return _present(operation=_word(operation), workspace_id=_word(workspace_id))
+    return _present((OPERATION, _word(operation)), (WORKSPACE_ID, _word(workspace_id)))
 
 
 def outcome_attributes(
@@ -89,23 +81,19 @@ def outcome_attributes(
     error_code: str | None = None,
 ) -> Attributes:
     """What is known when an operation has ended."""
-    made: Attributes = {}
-    for name, value in (
+    return _present(
         (PATH_HASH, _hashed(path_hash)),
         (RESULT_KIND, _word(kind)),
         (SIZE, whole(size)),
         (STATUS, _word(status)),
         (ERROR_CODE, _word(error_code)),
-    ):
-        if value is not None:
-            made[name] = value
-    return made
+    )
 
 
 def version_attributes(path_hash: PathHash | None, version: int, operation: str) -> Attributes:
     """What a version marker says."""
     return _present(
-        version=whole(version), operation=_word(operation), path_hash=_hashed(path_hash)
+        (VERSION, whole(version)), (OPERATION, _word(operation)), (PATH_HASH, _hashed(path_hash))
     )
 
 
@@ -113,4 +101,6 @@ def measure_attributes(
     operation: str, status: str | None = None, error_code: str | None = None
 ) -> Attributes:
     """What a measurement is split by; few values each, so no ids and no hashes."""
-    return _present(operation=_word(operation), status=_word(status), error_code=_word(error_code))
+    return _present(
+        (OPERATION, _word(operation)), (STATUS, _word(status)), (ERROR_CODE, _word(error_code))
+    )

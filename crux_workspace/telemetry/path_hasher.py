@@ -30,6 +30,10 @@ class PathHasher:
         self._retry_at = 0.0
         self._known: dict[str, PathHash] = {}
 
+    def known(self, path: object) -> PathHash | None:
+        """Return the hash of a path that is in use, None for every other one and for what is no normalised path."""
+        return self._known.get(path) if type(path) is str else None
+
     async def hash(self, path: str) -> PathHash | None:
         """Return the path's hash, or None when there is no key; the hashes of paths in use are kept at hand."""
         known = self._known.get(path)

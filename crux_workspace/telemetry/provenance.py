@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.telemetry.guard import note_failure
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
-__all__ = ["active_provenance", "calling_span", "trace_headers"]
+__all__ = ["active_provenance", "api_modules", "calling_span", "trace_headers"]
 
 RUN_ID = "crux.run_id"
 
@@ -19,13 +20,19 @@ CALLER = "crux_workspace.caller"
 """Context entry (span of our operation, span around it): our own spans are not what produced a file."""
 
 
-def calling_span(context: Context | None = None) -> Span:
-    """Return the active span, looking through the workspace's own operations; requires OpenTelemetry to be imported."""
-    from opentelemetry import context as contexts
-    from opentelemetry import trace
+@cache
+def api_modules() -> tuple[Any, Any]:
+    """Return the API's `context` and `trace`; looked up once, an import statement takes a microsecond each time."""
+    from opentelemetry import context, trace
 
+    return context, trace
+
+
+def calling_span(context: Context | None = None) -> Span:
+    """Return the active span, looking through the workspace's own operations."""
+    contexts, trace = api_modules()
     around = contexts.get_current() if context is None else context
-    span = trace.get_current_span(around)
+    span: Span = trace.get_current_span(around)
     caller: Any = around.get(CALLER)
     if caller is not None and caller[0] is span:
         outer: Span = caller[1]

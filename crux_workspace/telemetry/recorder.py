@@ -12,6 +12,7 @@ from crux_workspace.telemetry.listening import MEASURES, TRACES, TracerSource
 from crux_workspace.telemetry.metrics import WorkspaceMetrics
 from crux_workspace.telemetry.path_hash import PathHash
 from crux_workspace.telemetry.path_hasher import PathHasher
+from crux_workspace.telemetry.provenance import api_modules
 from crux_workspace.telemetry.settings import Telemetry
 from crux_workspace.telemetry.spans import SILENT, OperationSpan
 
@@ -99,6 +100,10 @@ class OperationRecorder:
             found = self._started[operation] = start_attributes(operation, self._workspace_id)
         return found
 
+    def known_hash(self, path: object) -> PathHash | None:
+        """Return the keyed hash of a path in use at once; None where `hash_path` has to be asked, or nobody listens to spans."""
+        return None if self._tracers.find() is None else self._hasher.known(path)
+
     async def hash_path(self, path: str) -> PathHash | None:
         """Return the keyed hash of a normalised path; None when nobody listens to spans or the key cannot be had."""
         return None if self._tracers.find() is None else await self._hasher.hash(path)
@@ -129,9 +134,7 @@ class OperationRecorder:
         try:
             context = None
             if within is not None and within.span is not None:
-                from opentelemetry.trace import set_span_in_context
-
-                context = set_span_in_context(within.span)
+                context = api_modules()[1].set_span_in_context(within.span)
             attributes = version_attributes(path_hash, version, operation)
             tracer.start_span(VERSION_SPAN, context=context, attributes=attributes).end()
         except Exception as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import ErrorCode, WorkspaceError
@@ -13,7 +12,7 @@ from crux_workspace.telemetry.attributes import Attributes, outcome_attributes
 from crux_workspace.telemetry.guard import note_failure
 from crux_workspace.telemetry.metrics import CONFLICT_CODES, WorkspaceMetrics
 from crux_workspace.telemetry.path_hash import PathHash
-from crux_workspace.telemetry.provenance import CALLER, calling_span
+from crux_workspace.telemetry.provenance import CALLER, api_modules, calling_span
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["OPERATION_SPAN", "SILENT", "OperationSpan"]
 
 OPERATION_SPAN = "workspace.operation"
-
-
-@cache
-def _api() -> tuple[Any, Any]:
-    """Return the API's `context` and `trace`; looked up once, an import statement takes a microsecond each time."""
-    from opentelemetry import context, trace
-
-    return context, trace
 
 
 class OperationSpan:
@@ -77,7 +68,7 @@ class OperationSpan:
             within: The operation that it is a part of: its parent, unless the caller has begun a span of its own meanwhile.
         """
         try:
-            context, trace = _api()
+            context, trace = api_modules()
             around = context.get_current()
             self._caller = calling_span(around)
             parent = around
@@ -91,14 +82,14 @@ class OperationSpan:
                 set_status_on_exception=False,
             )
             if current:
-                self._token = context.attach(self._inside())
+                self._token = context.attach(self._inside(around))
         except Exception as error:
             note_failure("span start", error)
 
-    def _inside(self) -> Context:
-        context, trace = _api()
+    def _inside(self, around: Context) -> Context:
+        context, trace = api_modules()
         assert self._span is not None
-        inside = context.set_value(CALLER, (self._span, self._caller), context.get_current())
+        inside = context.set_value(CALLER, (self._span, self._caller), around)
         made: Context = trace.set_span_in_context(self._span, inside)
         return made
 
@@ -108,7 +99,8 @@ class OperationSpan:
         token: Any = None
         if self._span is not None:
             try:
-                token = _api()[0].attach(self._inside())
+                context = api_modules()[0]
+                token = context.attach(self._inside(context.get_current()))
             except Exception as error:
                 note_failure("span context", error)
         try:
@@ -170,19 +162,16 @@ class OperationSpan:
         try:
             self._metrics.record_duration(self._operation, duration_ms, status, error_code)
         finally:
-            self._leave()
+            _detach(self._token)
             if self._span is not None:
                 _close(self._span, outcome, is_error=status == "error")
-
-    def _leave(self) -> None:
-        _detach(self._token)
 
 
 def _detach(token: Any) -> None:  # noqa: ANN401 - OpenTelemetry's
     if token is None:
         return
     try:
-        _api()[0].detach(token)
+        api_modules()[0].detach(token)
     except Exception as error:
         note_failure("span context", error)
 

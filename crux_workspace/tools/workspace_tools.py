@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 from crux_workspace.errors import InvalidInputError, UnsupportedError, WorkspaceError
 from crux_workspace.model.contents import BinaryContent, Content, JsonContent, TextContent
 from crux_workspace.model.settings import Mount, ToolOptions
+from crux_workspace.model.streams import at_most
 from crux_workspace.tools import shapes
 from crux_workspace.tools.arguments import schema_of, taken
 from crux_workspace.tools.catalogue import Entry, catalogued, located, tool_names
@@ -166,14 +167,13 @@ class _Maker:
         most = self.options.max_image_bytes
         if content.mime_type not in _IMAGES or not most or content.size > most:
             return ()
-        held = bytearray()
         version = content.version or None
+        stream = self.ws.stream(content.path, version=version, length=most + 1)
         try:
-            async for chunk in self.ws.stream(content.path, version=version, length=most + 1):
-                held += chunk
+            data = await at_most(stream, most)
         except UnsupportedError:  # a source that does not give its bytes
             return ()
-        return (Media(content.mime_type, bytes(held)),) if 0 < len(held) <= most else ()
+        return (Media(content.mime_type, data),) if data else ()
 
     async def _grep(self, given: Given) -> ToolResult:
         path = given.get("path") or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -51,13 +52,28 @@ CALLS: dict[str, Callable[[HttpWorkspace], Awaitable[Any]]] = {
     "usage": lambda ws: ws.usage(),
     "namespaces": lambda ws: ws.namespaces(),
     "gc": lambda ws: ws.gc(),
+    "delete": lambda ws: ws.delete(A),
+    "drop_namespace": lambda ws: ws.drop_namespace("n"),
+    "read_bytes": lambda ws: ws.read_bytes(A),
+    "read_text": lambda ws: ws.read_text(A),
+    "stream": lambda ws: anext(ws.stream(A)),
+    "stream of nothing": lambda ws: anext(ws.stream(A, length=0), None),
+    "resolve": lambda ws: ws.resolve("x"),
     "transaction": lambda ws: ws.transaction().__aenter__(),
     "watch": lambda ws: ws.watch().ready(),
 }
 
 
-def client(answer: Answer, **options: Any) -> HttpWorkspace:
-    transport = httpx.MockTransport(answer)
+def client(answer: Answer, *, own: bool = True, **options: Any) -> HttpWorkspace:
+    """Make a client of something that answers, by default as the service's own."""
+
+    def answered(request: httpx.Request) -> httpx.Response:
+        response = answer(request)
+        if own:
+            response.headers["x-workspace-service"] = "1"
+        return response
+
+    transport = httpx.MockTransport(answered)
     return HttpWorkspace(
         "https://files.test/base",
         **{
@@ -73,10 +89,11 @@ def always(response: Callable[[], httpx.Response]) -> Answer:
     return lambda _: response()
 
 
+JSON = {"content-type": "application/json"}
 BAD: dict[str, Callable[[], httpx.Response]] = {
     "HTML": lambda: httpx.Response(200, text="<html>"),
     "nothing": lambda: httpx.Response(200),
-    "deep": lambda: httpx.Response(200, text="[" * 100_000),
+    "deep": lambda: httpx.Response(200, text="[" * 100_000, headers=JSON),
     "a number": lambda: httpx.Response(200, json=7),
     "a list of numbers": lambda: httpx.Response(200, json=[7]),
     "an object": lambda: httpx.Response(200, json={"kind": ["file"], "path": 1}),
@@ -91,29 +108,134 @@ BAD: dict[str, Callable[[], httpx.Response]] = {
             "exists": 1,
         },
     ),
-    "no UTF-8": lambda: httpx.Response(200, content=b'"\xff"'),
+    "no UTF-8": lambda: httpx.Response(200, content=b'"\xff"', headers=JSON),
     "compressed": lambda: httpx.Response(
         200, content=gzip.compress(b"null"), headers={"content-encoding": "gzip"}
     ),
+    "an empty list": lambda: httpx.Response(200, json=[]),
+    "null": lambda: httpx.Response(200, text="null", headers=JSON),
+    "no content": lambda: httpx.Response(204),
+    "a proxy's word": lambda: httpx.Response(200, json={"status": "ok"}),
+    "a part": lambda: httpx.Response(206, text="part", headers={"content-range": "bytes 0-3/9"}),
+    "accepted": lambda: httpx.Response(202, json=[]),
+    "JSON by another name": lambda: httpx.Response(200, text="[]"),
+    "not modified": lambda: httpx.Response(304),
     "teapot": lambda: httpx.Response(418, text="no"),
     "a problem of lies": lambda: httpx.Response(400, json={"code": "NO_SUCH_CODE", "details": 1}),
 }
 
 
-ANY_JSON = ("a number", "a list of numbers", "an object", "wrong fields")
-"""Answers that are a JSON file's value as good as any."""
+GOOD_FOR = {
+    "an empty list": {"history", "artifacts", "log"},
+    "null": {"stat", "delete"},
+    "no content": {"drop_namespace"},
+}
+"""Calls that each of these is an answer to."""
 
 
+BYTES = {"read_bytes", "read_text", "stream", "stream of nothing", "resolve"}
+"""Calls that any body of the service's own is an answer to."""
+NO_JSON = {"HTML", "nothing", "deep", "no UTF-8", "compressed"}
+
+
+@pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("bad", BAD)
-async def test_an_answer_that_is_none_is_corrupt(bad: str) -> None:
-    for name, call in CALLS.items():
-        if name == "read_json" and bad in ANY_JSON:
-            continue
-        ws = client(always(BAD[bad]))
+async def test_an_answer_that_is_none_is_corrupt(bad: str, own: bool) -> None:
+    good = GOOD_FOR.get(bad, set())
+    if BAD[bad]().status_code == 200:
+        good = good | BYTES | (set() if bad in NO_JSON else {"read_json"})
+    for name in CALLS.keys() - (good if own else set()):
+        call = CALLS[name]
+        ws = client(always(BAD[bad]), own=own)
         with pytest.raises(StorageError) as caught:
             pytest.fail(f"{name} took it for {await call(ws)!r}")
         assert caught.value.code == ErrorCode.RECORD_CORRUPT, name
         await ws.aclose()
+
+
+async def test_what_came_instead_is_told() -> None:
+    page = httpx.Response(203, text="<html>", headers=[(b"content-type", b"text/html; x=\xff")])
+    for answer, told in (
+        (page, "status 203 with no content type instead of JSON"),
+        (httpx.Response(200, html="<html>"), "status 200 with text/html; charset=utf-8 instead of"),
+        (httpx.Response(204), "status 204 with no content type instead of a file's bytes"),
+    ):
+        ws = client(lambda _, answer=answer: answer)  # type: ignore[misc]
+        with pytest.raises(StorageError, match=re.escape(told)):
+            await (ws.read_bytes(A) if "bytes" in told else ws.stat(A))
+        await ws.aclose()
+
+
+OWN = {"x-workspace-version": "2", "x-workspace-kind": "text", "etag": f'"{"0" * 32}.2"'}
+
+
+def part(span: str, body: bytes = b"part", version: str = "2") -> httpx.Response:
+    """Make an answer that is a part of a file."""
+    headers = {**OWN, "content-range": span, "x-workspace-version": version}
+    return httpx.Response(206, content=body, headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [
+        (lambda: part("bytes 0-3/9"), {}),
+        (lambda: part("bytes 0-3/9"), {"offset": 5}),
+        (lambda: part("bytes 5-7/9"), {"offset": 5}),
+        (lambda: part("bytes 5-8/9"), {"offset": 5, "length": 2}),
+        (lambda: part("bytes 5-8/*"), {"offset": 5}),
+        (lambda: part(""), {"offset": 5}),
+        (lambda: part("bytes 5-8/9", b"ab"), {"offset": 5}),
+        (lambda: part("bytes 5-8/9", b""), {"offset": 5}),
+    ],
+)
+async def test_a_part_that_was_not_asked_for_is_refused(
+    answer: Callable[[], httpx.Response], wanted: dict[str, int]
+) -> None:
+    ws = client(lambda _: answer())
+    with refused(ErrorCode.RECORD_CORRUPT):
+        assert not [chunk async for chunk in ws.stream(A, **wanted)]  # type: ignore[arg-type]
+    await ws.aclose()
+
+
+async def test_a_stream_does_not_go_on_in_another_version() -> None:
+    async def breaks() -> AsyncIterator[bytes]:
+        yield b"begun"
+        raise httpx.ReadError("broken")
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if "range" in request.headers:
+            return part("bytes 5-8/9", version="3")
+        return httpx.Response(200, content=breaks(), headers=OWN)
+
+    ws = client(answer, max_attempts=3)
+    with refused(ErrorCode.RECORD_CORRUPT):
+        assert not [chunk async for chunk in ws.stream(A)]
+    await ws.aclose()
+
+
+async def test_a_commit_whose_answer_says_nothing_is_not_taken_for_one() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        begins = request.url.path.endswith("begin")
+        return httpx.Response(200, json={"transaction": "t"} if begins else {"status": "ok"})
+
+    ws = client(answer)
+    with refused(ErrorCode.RECORD_CORRUPT):
+        await ws.transaction(lambda tx: tx.verb)
+    await ws.aclose()
+
+
+async def test_a_transaction_is_given_up_after_an_answer_that_is_none() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        begins = request.url.path.endswith("begin")
+        return httpx.Response(200, json={"transaction": "t"} if begins else [])
+
+    ws = client(answer)
+    tx = await ws.transaction().__aenter__()
+    with refused(ErrorCode.RECORD_CORRUPT):
+        await tx.delete(A)
+    with pytest.raises(StorageError, match="given up"):
+        await tx.stat(A)
+    await ws.aclose()
 
 
 async def test_a_redirection_is_not_followed() -> None:
@@ -158,7 +280,7 @@ async def test_a_busy_service_is_asked_again_as_late_as_it_says() -> None:
             503, json={"code": "STORE_UNAVAILABLE", "retryable": True}, headers={"retry-after": "0"}
         ),
         httpx.Response(502, text="proxy", headers={"retry-after": "soon"}),
-        httpx.Response(200, text="null"),
+        httpx.Response(200, text="null", headers=JSON),
     ]
     ws = client(lambda _: answers.pop(0), max_attempts=3)
     assert await ws.stat(A) is None
@@ -236,7 +358,7 @@ async def test_paths_never_reach_the_path_of_the_address() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         seen.append(request.url)
-        return httpx.Response(200, text="null")
+        return httpx.Response(200, text="null", headers=JSON)
 
     ws = client(answer)
     odd = "/workspace/a b&c=d?e#f+g%41/\u00e9\U0001f600"
@@ -301,9 +423,6 @@ async def test_an_event_stream_of_garbage_is_refused() -> None:
     "call",
     [
         lambda ws: ws.grep("\ud800"),
-        lambda ws: ws.list(cursor="\ud800"),
-        lambda ws: ws.resolve("\ud800"),
-        lambda ws: ws.log(cursor="\ud800"),
         lambda ws: ws.artifacts(kind="\ud800"),
     ],
 )

@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from crux_workspace import Telemetry
 from tests.observability.otlp_receiver import Receiver, receiving
+from tests.support.privacy_sweep import Sweep
 
 KEY = b"k" * 32
 
@@ -58,3 +59,11 @@ def exporting(receiver: Receiver) -> Iterator[Exporting]:
     yield Exporting(tracers, meters, receiver)
     tracers.shutdown()
     meters.shutdown()
+
+
+@pytest.fixture
+def sweep() -> Iterator[Sweep]:
+    """Looks at everything that is exported while the test runs."""
+    made = Sweep()
+    with made.installed():
+        yield made

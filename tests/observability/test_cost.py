@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 from unittest import mock
 
 import pytest
 from opentelemetry.metrics import Histogram, NoOpCounter, NoOpHistogram, NoOpMeterProvider
+from opentelemetry.sdk.metrics import MeterProvider, ObservableCounter
+from opentelemetry.sdk.metrics.export import AggregationTemporality, InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -54,8 +57,9 @@ async def test_a_listened_write_is_two_spans_and_hashes_its_path_once(
     assert hashed == ["/workspace/a"]
 
 
-async def test_a_listened_write_is_two_measurements() -> None:
+async def test_a_listened_write_is_one_measurement_and_its_bytes_are_added_up() -> None:
     told: list[str] = []
+    callbacks_of: dict[str, Any] = {}
 
     class _Histogram(NoOpHistogram):
         def record(self, *given: Any, **options: Any) -> None:
@@ -72,14 +76,49 @@ async def test_a_listened_write_is_two_measurements() -> None:
         def create_counter(self, name: str, *given: Any, **options: Any) -> Any:
             return _Counter(name)
 
+        def create_observable_counter(self, name: str, callbacks: Any, *_: Any) -> None:
+            callbacks_of[name] = callbacks
+
     class _Meters:
         def get_meter(self, name: str) -> Any:
             return _Meter()
 
     telemetry = Telemetry(NoOpTracerProvider(), _Meters(), b"k")  # type: ignore[arg-type]
     ws = workspace(id="w", namespace="n", telemetry=telemetry)
-    await ws.write("/workspace/a", "x")
-    assert sorted(told) == ["counter", "histogram"]
+    for _ in range(2):
+        await ws.write("/workspace/a", "four")
+    assert told == ["histogram", "histogram"]
+    (observe,) = callbacks_of["crux.workspace.bytes"]
+    assert [(found.value, found.attributes) for found in observe(None)] == [
+        (8, {"crux.workspace.operation": "write"})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("temporality", "second"),
+    [(AggregationTemporality.CUMULATIVE, 6), (AggregationTemporality.DELTA, 4)],
+)
+async def test_workspaces_that_share_a_provider_are_added_up_and_stay_so(
+    temporality: AggregationTemporality, second: int
+) -> None:
+    reader = InMemoryMetricReader(preferred_temporality={ObservableCounter: temporality})
+    telemetry = Telemetry(
+        NoOpTracerProvider(), MeterProvider([reader], shutdown_on_exit=False), b"k"
+    )
+
+    def told() -> list[Any]:
+        data = reader.get_metrics_data()
+        assert data is not None
+        (scope,) = data.resource_metrics[0].scope_metrics
+        (moved,) = [metric for metric in scope.metrics if metric.name == "crux.workspace.bytes"]
+        return [point.value for point in moved.data.data_points]  # type: ignore[union-attr]
+
+    for name in ("one", "two"):
+        await workspace(id=name, namespace="n", telemetry=telemetry).write("/workspace/a", "x")
+    gc.collect()
+    assert told() == [2]
+    await workspace(id="three", namespace="n", telemetry=telemetry).write("/workspace/a", "four")
+    assert told() == [second]
 
 
 async def test_the_benchmark_gives_its_figures() -> None:

@@ -38,6 +38,12 @@ def test_the_metrics_are_those_of_the_code() -> None:
             made.append(f"`{name}`, counter")
             return super().create_counter(name)
 
+        def create_observable_counter(  # type: ignore[override]
+            self, name: str, *given: object, **options: object
+        ) -> object:
+            made.append(f"`{name}`, observable counter")
+            return super().create_observable_counter(name)
+
         def create_observable_up_down_counter(  # type: ignore[override]
             self, name: str, *given: object, **options: object
         ) -> object:

@@ -1,6 +1,6 @@
 """The sweep finds what is planted, and a broad sample of the suite is clean under it.
 
-``make privacy`` plays the whole of the folders below it.
+``make privacy`` plays the whole of the folders below it, ``CRUX_STORES=all make privacy`` on every store.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,6 @@ SAMPLE = (
     "tests/tools/test_tools.py",
     "tests/scenarios/test_artifacts.py",
 )
-
-
-@pytest.fixture
-def sweep() -> Iterator[Sweep]:
-    made = Sweep()
-    with made.installed():
-        yield made
 
 
 async def work(ws: Workspace) -> None:

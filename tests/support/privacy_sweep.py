@@ -192,16 +192,18 @@ class Sweep:
         def door(this: object, *args: Any, **options: Any) -> Any:
             for value in (*args, *options.values()):
                 self.learn(value, f"an argument of {name}")
+            if inspect.iscoroutinefunction(method):
+                return self._awaited(lambda: method(this, *args, **options), name)
             result = method(this, *args, **options)
-            if inspect.iscoroutine(result):
-                return self._awaited(result, name)
             self.learn(result, f"a result of {name}")
             return result
 
         return door
 
-    async def _awaited(self, work: Any, name: str) -> Any:
-        result = await work
+    async def _awaited(self, work: Callable[[], Any], name: str) -> Any:
+        result = (
+            await work()
+        )  # made here: a call that is cancelled before it begins leaves nothing behind
         self.learn(result, f"a result of {name}")
         return result
 

@@ -28,6 +28,7 @@ from crux_workspace.errors import (
 from crux_workspace.model.files import WorkspaceDirectory, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.lines import split_lines
 from crux_workspace.model.paths import normalise
+from crux_workspace.model.streams import at_most
 
 __all__ = ["WorkspaceFilesystem", "WorkspacePin", "workspace_filesystem"]
 
@@ -88,12 +89,10 @@ class WorkspaceFilesystem:
         if limit is None or await self._check_size(path, limit):
             data: bytes = await self.ws.read_bytes(_where(path))
             return data
-        held = bytearray()
-        async for chunk in self.ws.stream(_where(path), length=limit + 1):
-            held += chunk
-        if len(held) > limit:
+        found = await at_most(self.ws.stream(_where(path), length=limit + 1), limit)
+        if found is None:
             raise too_large(_where(path), None, limit)
-        return bytes(held)
+        return found
 
     async def read_for_edit(self, path: str, ctx: FsContext) -> bytes:
         """Return a text as bytes whatever its size; JSON in its pretty form."""

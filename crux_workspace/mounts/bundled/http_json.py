@@ -16,6 +16,7 @@ from crux_workspace.model.jsontext import dump_compact, parse
 from crux_workspace.model.options import refused_option, whole_number
 from crux_workspace.model.sendable import writable
 from crux_workspace.model.sources import MountListOptions, MountReadOptions
+from crux_workspace.model.streams import at_most
 
 if TYPE_CHECKING:
     import httpx
@@ -151,13 +152,11 @@ class HttpJsonSource:
             if answer.is_redirect:
                 raise _unusable("a redirection")
             answer.raise_for_status()
-            body = bytearray()
-            async for chunk in answer.aiter_bytes():
-                body += chunk
-                if len(body) > self._max_bytes:
-                    raise _unusable(f"an answer of more than {self._max_bytes:,} bytes")
+            body = await at_most(answer.aiter_bytes(), self._max_bytes)
+        if body is None:
+            raise _unusable(f"an answer of more than {self._max_bytes:,} bytes")
         try:
-            value = parse(bytes(body))
+            value = parse(body)
         except InvalidInputError as error:
             raise _unusable("an answer that is no JSON") from error
         link = answer.links.get("next", {}).get("url")
