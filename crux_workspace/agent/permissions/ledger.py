@@ -280,6 +280,7 @@ class _Waiting:
 
 
 def _waiting(records: Sequence[Record]) -> list[_Waiting]:
+    """Read what waits, in the order in which it was noted; clocks may stand still, or differ from process to process."""
     try:
         found = [
             _Waiting(
@@ -288,7 +289,7 @@ def _waiting(records: Sequence[Record]) -> list[_Waiting]:
                 _grants(decoded(record)),
                 decoded(record).get("scope"),
             )
-            for record in records
+            for record in sorted(records, key=lambda record: record.revision)
         ]
     except ResumeError:
         raise
@@ -296,7 +297,7 @@ def _waiting(records: Sequence[Record]) -> list[_Waiting]:
         raise _malformed() from error
     if len({item.interrupt.interrupt_id for item in found}) != len(found):
         raise _malformed()
-    return sorted(found, key=lambda item: (item.interrupt.created_at, item.interrupt.interrupt_id))
+    return found
 
 
 def _matched(waiting: Sequence[_Waiting], entries: Sequence[Entry]) -> list[Answered]:

@@ -34,7 +34,7 @@ from crux_workspace.errors import (
 from crux_workspace.storage import MemoryRecordStore
 from crux_workspace.storage.layout import META_KEY, decode_meta
 from crux_workspace.storage.records import Batch, Put, Reader
-from crux_workspace.testing import FaultyRecordStore
+from crux_workspace.testing import FaultyRecordStore, FixedClock
 from storage_adapters import open_storage
 
 ROOT = Path(__file__).parents[3]
@@ -209,6 +209,24 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     ),
 }
 """What an approval for the first must not be good for."""
+
+
+async def test_what_waits_stands_in_the_order_in_which_it_was_asked_though_clocks_differ(
+    records: Any,
+) -> None:
+    asked = []
+    for number in range(12):
+        clock = FixedClock(
+            1_700_000_000_000 - number // 6
+        )  # it stands still, then another is behind
+        agent = PermissionGate(
+            PermissionPolicy(), mode="interactive", interrupts=records, clock=clock
+        )
+        decision = await agent.check(
+            CommandRequest(f"make {number}"), thread_id="t", call_id=f"c{number}"
+        )
+        asked.append(waiting(decision).interrupt_id)
+    assert [interrupt.interrupt_id for interrupt in await agent.pending("t")] == asked
 
 
 @pytest.mark.parametrize("call_id", ["c", None])
