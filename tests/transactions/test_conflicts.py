@@ -10,9 +10,6 @@ import pytest
 
 from crux_workspace import Limits, Transaction, Versioning, Workspace
 from crux_workspace.errors import ConflictError, ErrorCode
-from crux_workspace.storage import Storage
-from crux_workspace.storage import storage as bundle
-from crux_workspace.testing import CommitOnlyRecordStore
 from crux_workspace.testing.workspace import refused
 from tests.support.transactions import BIG, conflict, tip, whole
 
@@ -20,34 +17,6 @@ A, B, C, D = "/workspace/a", "/workspace/b", "/workspace/c", "/workspace/d"
 OUT = "/outputs/out"
 Look = Callable[[Transaction], Awaitable[Any]]
 Act = Callable[[Workspace], Awaitable[Any]]
-
-
-@pytest.fixture(params=["as it is", "between plan and commit"])
-def interfere(request: pytest.FixtureRequest, make_ws: Any, storage: Storage) -> Any:
-    """Runs a transaction into which somebody commits: before its end, or between its plan and its commit."""
-    weak = CommitOnlyRecordStore(storage.records)
-    is_late = request.param == "between plan and commit"
-    ws = make_ws(storage=bundle(records=weak, assets=storage.assets)) if is_late else make_ws()
-
-    async def run(steps: Look, act: Act) -> Any:
-        other = make_ws().acting_as("somebody else")
-        acted = False
-
-        async def once() -> None:
-            nonlocal acted
-            if not acted:
-                acted = True
-                await act(other)
-
-        async with ws.transaction() as tx:
-            await steps(tx)
-            if is_late:
-                weak.between = once
-            else:
-                await once()
-        return tx
-
-    return run
 
 
 async def seed(ws: Workspace) -> None:

@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 from crux_workspace import Transaction, Workspace
-from crux_workspace.storage import Storage
-from crux_workspace.storage import storage as bundle
-from crux_workspace.testing import CommitOnlyRecordStore
 from tests.support.transactions import conflict, tip
 
 D = "/workspace/d"
@@ -19,37 +16,19 @@ Steps = Callable[[Transaction], Awaitable[Any]]
 Act = Callable[[Workspace], Awaitable[Any]]
 
 
-@pytest.fixture(params=["as it is", "between plan and commit"])
-def interfere(request: pytest.FixtureRequest, make_ws: Any, storage: Storage) -> Any:
-    """Runs a transaction into which somebody commits: before its end, or between its plan and its commit."""
-    weak = CommitOnlyRecordStore(storage.records)
-    is_late = request.param == "between plan and commit"
-    ws = make_ws(storage=bundle(records=weak, assets=storage.assets)) if is_late else make_ws()
-
-    async def run(steps: Steps, act: Act) -> Transaction:
-        acted = False
-
-        async def once() -> None:
-            nonlocal acted
-            if not acted:
-                acted = True
-                await act(make_ws())
-
-        async with ws.transaction() as tx:
-            await steps(tx)
-            await tx.write(OUT, "what it found")
-            if is_late:
-                weak.between = once
-            else:
-                await once()
-        return tx  # type: ignore[no-any-return]
-
-    return run
-
-
 async def seed(ws: Workspace) -> None:
     for path in (D + "/x", D + "/deep/y", D + "/deep/z", D + "/one/only", "/workspace/e/v"):
         await ws.write(path, f"text of {path}")
+
+
+def kept(look: Steps) -> Steps:
+    """Look, and write down what was found."""
+
+    async def run(tx: Transaction) -> None:
+        await look(tx)
+        await tx.write(OUT, "what it found")
+
+    return run
 
 
 def steps(*calls: Steps) -> Steps:
@@ -206,7 +185,7 @@ async def test_what_shows_in_a_look_is_a_conflict(ws: Workspace, interfere: Any,
     await seed(ws)
     looked, others = SHOWN[case]
     with conflict() as told:
-        await interfere(looked, others)
+        await interfere(kept(looked), others)
     assert told
     assert all(one["path"].startswith("/workspace") for one in told)
     assert not await ws.exists(OUT)
@@ -218,6 +197,6 @@ async def test_what_does_not_show_in_a_look_is_none(
 ) -> None:
     await seed(ws)
     looked, others = HIDDEN[case]
-    tx = await interfere(looked, others)
+    tx = await interfere(kept(looked), others)
     assert tx.committed is not None
     assert tx.committed.sequence == await tip(ws)
