@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from crux_workspace import Workspace
+from crux_workspace.storage.guessing import Guesses
 from crux_workspace.storage.layout import partition_name
 from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
 from crux_workspace.storage.records import RecordStore
@@ -30,6 +31,7 @@ from storage_adapters.sql import SqliteRecordStore
 from storage_adapters.sql.postgres import PostgresRecordStore
 from tests.conftest import ALL_STORES, JOURNALED, POSTGRES, REDIS
 from tests.support.dumps import dump
+from tests.support.guessing_store import GuessingRecordStore
 from tests.support.postgres import PostgresServer, empty
 from tests.support.redis_servers import emptied_server
 from tests.support.soundness import Records, check_sound
@@ -171,6 +173,9 @@ async def open_stage(
         yield Stage(kind, MemoryRecordStore(), _as_it_is)
     elif kind == "journaled":
         yield Stage(kind, journaled(MemoryMinimalStore(), durable=True), _as_it_is)
+    elif kind == "guessing":
+        guesses = Guesses()
+        yield Stage(kind, MemoryRecordStore(), lambda store: GuessingRecordStore(store, guesses))
     elif kind == "commit only":
         yield Stage(kind, MemoryRecordStore(), CommitOnlyRecordStore)
     elif kind == "postgres":
