@@ -36,6 +36,7 @@ CAPABILITIES = StoreCapabilities(
     search=True,
     multi_process=True,
     durable=True,
+    task_agnostic=True,
     max_commit_paths=100_000,
     max_commit_bytes=64 << 20,
     max_value_bytes=1 << 20,
@@ -55,10 +56,15 @@ class MovedOn(Exception):
 class Request:
     """A batch as it is sent."""
 
-    __slots__ = ("_fixed", "_moving", "batch", "is_plain", "partition", "seen", "size")
+    __slots__ = ("_fixed", "_moving", "batch", "is_plain", "partition", "seen", "since", "size")
 
-    def __init__(self, partition: str, batch: Batch) -> None:
+    def __init__(self, partition: str, batch: Batch, since: int | None = None) -> None:
         """Write a batch down.
+
+        Args:
+            partition: Where it belongs.
+            batch: What is to be judged and applied.
+            since: As of which `Guesses.generation` its plan was made; None for a batch that was planned elsewhere, or under the lock.
 
         Raises:
             BatchTooLarge: It passes a ceiling of the store.
@@ -66,6 +72,7 @@ class Request:
         check_size(batch, CAPABILITIES)
         self.partition = partition
         self.batch = batch
+        self.since = since
         self.seen = (batch.quiet_since or 0) if batch.expect_quiet else None
         self.size = sum(_size(put) for put in batch.puts)
         """Bytes of its values and bodies."""
