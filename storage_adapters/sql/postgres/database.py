@@ -135,6 +135,14 @@ class Database:
             raise forked_error()
         if self._closed:
             raise closed_error()
+        self.check_loop()
+
+    def check_loop(self) -> None:
+        """Refuse a call from another loop than the one that connections belong to.
+
+        Raises:
+            StateError: It is another one.
+        """
         if asyncio.get_running_loop() is not self._loop:
             raise wrong_loop_error()
 

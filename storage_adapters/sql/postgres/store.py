@@ -51,7 +51,7 @@ class PostgresRecordStore:
         self._idle = asyncio.Event()
         self._idle.set()
         self._closing = False
-        self._over = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         state = "closed" if self._closing else "open"
@@ -179,19 +179,24 @@ class PostgresRecordStore:
         return self._waker.listen(partition, heard)
 
     async def aclose(self) -> None:
-        """See `RecordStore.aclose`. In a forked child it does nothing: what is open belongs to the parent."""
-        if self._database.is_elsewhere:
+        """See `RecordStore.aclose`. In a forked child it does nothing: what is open belongs to the parent.
+
+        Whoever is cancelled meanwhile only does not wait for the end.
+        """
+        if self._database.is_elsewhere or (self._ending is not None and self._ending.done()):
             return
-        if self._closing:
-            await self._over.wait()
-            return
-        self._closing = True
+        self._database.check_loop()
+        if self._ending is None:
+            self._closing = True
+            self._ending = asyncio.get_running_loop().create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
         await self._idle.wait()
         await self._writer.aclose()
         await self._sweeper.aclose()
         await self._waker.aclose()
         await self._database.leave()
-        self._over.set()
 
     def _reading(self) -> Texts:
         if self._closing:
