@@ -54,7 +54,14 @@ def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
     return random.Random(by).sample(every, most)
 
 
-KINDS = ["memory", "commit only", "sqlite", POSTGRES, *([REDIS, JOURNALED] if ALL_STORES else [])]
+KINDS = [
+    "memory",
+    "commit only",
+    "guessing",
+    "sqlite",
+    POSTGRES,
+    *([REDIS, JOURNALED] if ALL_STORES else []),
+]
 
 
 @dataclass
@@ -134,7 +141,7 @@ class Stage:
     @property
     def share(self) -> float:
         """Which share of a larger sweep is played where not everything is."""
-        shares = {"sqlite": 0.2, "postgres": 0.1, "redis": 0.2, "journaled": 0.2}
+        shares = {"guessing": 0.2, "sqlite": 0.2, "postgres": 0.1, "redis": 0.2, "journaled": 0.2}
         return shares.get(self.kind, 0.4)
 
     @property
