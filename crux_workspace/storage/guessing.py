@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from crux_workspace.storage.knowing import LEAST_PAUSE, Habit, Known, Memory
@@ -30,11 +31,20 @@ from crux_workspace.storage.records import (
     StoreError,
 )
 
-__all__ = ["CannotGuess", "Guesses", "Noting"]
+__all__ = ["CannotGuess", "Guesses", "Noting", "Told"]
 
 
 class CannotGuess(StoreError):
     """A plan asks for what only the server can tell, or it is no time for a guess; it is made again by reading."""
+
+
+class Told(Struct, frozen=True, gc=False):
+    """Of what a guess was made."""
+
+    generation: int
+    """As of when it is known (`Guesses.generation`)."""
+    meta: Record
+    """The record `meta`: the batch is made on the commit that wrote it."""
 
 
 class _Guess:
@@ -163,15 +173,14 @@ class Guesses(Memory):
     """What one store knows of partitions, and the plans that it makes of that."""
 
     async def commit(
-        self, partition: str, plan: Plan, commit: Callable[[Batch, int], Awaitable[Committed]]
+        self, partition: str, plan: Plan, commit: Callable[[Batch, Told], Awaitable[Committed]]
     ) -> Committed | None:
         """Commit what a plan makes of a guess; None when it is better to read, or the guess was wrong.
 
         Args:
             partition: Where to commit.
             plan: Is believed only when its batch is accepted.
-            commit: Has a batch judged and applied; it is told the generation as of which the plan was made, and refuses to send what
-                another server may judge.
+            commit: Has a batch judged and applied; it refuses to send what another server than the one that told may judge.
         """
         known = self.use(partition)
         if known is None:
@@ -180,7 +189,7 @@ class Guesses(Memory):
         known.changing.pass_one()
         if not (known.creating.is_time or known.changing.is_time):
             return None
-        guess, since = _Guess(known), self.generation
+        guess, told = _Guess(known), Told(self.generation, known.meta)
         try:
             batch = guess.hold(await plan(guess))
         except Exception:  # whatever it is: a refusal is believed only of a plan that has read
@@ -188,7 +197,7 @@ class Guesses(Memory):
                 guess.habit.waits = LEAST_PAUSE + 1  # it cost no way to the server
             return None
         try:
-            done = await commit(batch, since)
+            done = await commit(batch, told)
         except (PreconditionFailed, BatchTooLarge) as refusal:
             self._was_wrong(partition, guess, refusal)
             return None

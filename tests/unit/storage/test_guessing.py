@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crux_workspace.storage import knowing
-from crux_workspace.storage.guessing import CannotGuess, Guesses, Noting
+from crux_workspace.storage.guessing import CannotGuess, Guesses, Noting, Told
 from crux_workspace.storage.layout import META_KEY, Meta, encode_meta
 from crux_workspace.storage.memory import MemoryRecordStore
 from crux_workspace.storage.planning import PartitionReader
@@ -84,9 +84,9 @@ class Store:
         assert record is not None
         return record.value
 
-    async def judge(self, batch: Batch, since: int) -> Committed:
+    async def judge(self, batch: Batch, told: Told) -> Committed:
         """Judge a guess and learn nothing."""
-        self.since = since
+        self.since = told.generation
         return await self.inner.commit(P, batch)
 
     async def _commit(self, partition: str, batch: Batch) -> Committed:
@@ -222,7 +222,7 @@ async def test_a_refusal_of_a_guess_is_not_the_last_word(refusal: Exception) -> 
         await reader.get_many(["k\x01", META_KEY], bodies=False)
         return batch_of()
 
-    async def refuse(batch: Batch, since: int) -> Committed:
+    async def refuse(batch: Batch, told: Told) -> Committed:
         raise refusal
 
     assert await store.guesses.commit(P, plan, refuse) is None
