@@ -16,7 +16,7 @@ from tests.support.slow_stores import Gaps, TurningRecordStore
 from tests.support.stages import Stage, Trial, chosen, open_stage
 from tests.support.verb_cases import CASES, Case, make
 
-_SHARES = {"memory": 0.25, "guessing": 0.1}
+_SHARES = {"memory": 0.25, "guessing": 0.05}
 
 
 @dataclass

@@ -98,12 +98,12 @@ def plain_batch(
     )
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(2))
 async def test_what_follows_is_judged_and_written_as_the_reference_does(
     store: PostgresRecordStore, followed: Counter[bool], number: int
 ) -> None:
     rng, memory = random.Random(number), MemoryRecordStore()
-    for n in range(1, 200):
+    for n in range(1, 160):
         records = (await memory.scan(PART, "", limit=10_000, bodies=True)).records
         known = {record.key: record for record in records}
         [told] = await store.get_many(PART, [META_KEY])
@@ -120,7 +120,7 @@ async def test_what_follows_is_judged_and_written_as_the_reference_does(
     assert await everything(store) == await everything(memory)
     bodies = await rows_of(store, "bodies")
     assert bodies == sum(record[2] is not None for record in await bodies_of(store))
-    assert followed[True] > 60
+    assert followed[True] > 40
     assert followed[False] > 10
 
 
