@@ -40,6 +40,7 @@ from crux_workspace.events.log import (
     time_of,
 )
 from crux_workspace.storage.failures import unavailable
+from crux_workspace.storage.guessing import CannotGuess
 from crux_workspace.storage.layout import LOG_PREFIX, META_KEY, is_log_head, log_key
 from crux_workspace.storage.records import (
     Batch,
@@ -341,6 +342,9 @@ class _Attempts(Generic[_T]):
         tree = LiveTree(guarded, self.ports.clock(), careful=self.plans > 1)
         try:
             built = await self.make(tree)
+        except CannotGuess:
+            self.plans -= 1  # it comes again at once, with a reader that knows
+            raise
         except Exception as error:
             self.plan_failure = error
             await self.look_for_landed(guarded)

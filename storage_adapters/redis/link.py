@@ -269,7 +269,8 @@ class Link:
                 error = failure
             else:
                 if not isinstance(answer, Exception):
-                    self._slots.learn(answer, node.target.host)
+                    if self._slots.learn(answer, node.target.host):
+                        self._replaced()  # a replica may have been elected
                     return
                 error = refused(answer)
         raise error

@@ -25,8 +25,12 @@ class SlotMap:
         """Take a redirection."""
         self._places[bucket] = place
 
-    def learn(self, answer: list[Any], asked: str) -> None:
-        """Take the answer of CLUSTER SLOTS; a node that does not know its own host has the one that was `asked`."""
+    def learn(self, answer: list[Any], asked: str) -> bool:
+        """Take the answer of CLUSTER SLOTS, and tell whether it moves a bucket from one node to another.
+
+        A node that does not know its own host has the one that was `asked`.
+        """
+        before = self._places.copy()
         ranges = [
             (first, last, (host.decode() if host else asked, port))
             for first, last, (host, port, *_), *_ in answer
@@ -36,3 +40,4 @@ class SlotMap:
             self._places[bucket] = next(
                 (place for first, last, place in ranges if first <= slot <= last), None
             )
+        return self._places != before

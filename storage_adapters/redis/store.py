@@ -16,6 +16,7 @@ from msgspec import structs
 
 from crux_workspace.storage.capabilities import StoreCapabilities
 from crux_workspace.storage.failures import closed_error, forked_error, wrong_loop_error
+from crux_workspace.storage.guessing import Guesses, Noting
 from crux_workspace.storage.layout import META_KEY, check_size
 from crux_workspace.storage.planning import MAX_PLANS, PartitionReader, replanned
 from crux_workspace.storage.records import (
@@ -29,7 +30,6 @@ from crux_workspace.storage.records import (
     PreconditionFailed,
     Record,
 )
-from storage_adapters.redis.guessing import Guesses, Noting
 from storage_adapters.redis.hints import Hints
 from storage_adapters.redis.keyspace import BUCKETS, Keyspace
 from storage_adapters.redis.link import Generation, Link
@@ -185,7 +185,10 @@ class RedisRecordStore:
         Plans of this process that were refused once queue up, so that they do not refuse each other again and again.
         """
         self._check()
-        guessed = await self._commit_guess(partition, plan)
+        since = await self._link.generation(self._keys.partition(partition).bucket)
+        guessed = await self._guesses.commit(
+            partition, plan, lambda batch, _: self._commit(partition, batch, since)
+        )
         if guessed is not None:
             return guessed
         queue = self._queues.get(partition)
@@ -265,29 +268,11 @@ class RedisRecordStore:
             await self._idle.wait()
         await self._link.aclose()
 
-    async def _commit_guess(self, partition: str, plan: Plan) -> Committed | None:
-        """Commit what a plan makes of a guess; None when there is none, or it was wrong."""
-        guess = self._guesses.next(partition)
-        if guess is None:
-            return None
-        try:
-            batch = guess.hold(await plan(guess))
-        except Exception:  # whatever it is: a refusal is believed only of a plan that has read
-            self._guesses.judged(partition, right=False)
-            return None
-        try:
-            done = await self._commit(partition, batch, None)
-        except PreconditionFailed:
-            self._guesses.judged(partition, right=False)
-            return None
-        self._guesses.judged(partition, right=True)
-        return done
-
     async def _plan_once(self, partition: str, plan: Plan) -> Committed:
         since = await self._link.generation(self._keys.partition(partition).bucket)
-        reader = Noting(PartitionReader(self, partition))
+        reader = Noting(self._guesses, partition, PartitionReader(self, partition))
         done = await self._commit(partition, await plan(reader), since)
-        self._guesses.noted(partition, guessable=reader.guessable)
+        self._guesses.noted(partition, reader)
         return done
 
     async def _commit(self, partition: str, batch: Batch, since: Generation | None) -> Committed:
@@ -303,6 +288,7 @@ class RedisRecordStore:
         check_size(batch, self.capabilities)
         names = self._keys.partition(partition)
         keys = (names.values, names.bodies, names.index, names.partitions)
+        known_since = self._guesses.generation
         while True:
             command = COMMIT.call(keys, names.name, self._keys.channel, *request_of(batch))
             answer: list[Any] = await self._link.tell(names.bucket, command, since)
@@ -310,7 +296,7 @@ class RedisRecordStore:
             if verdict == b"ok":
                 done = Committed(answer[1], answer[2])
                 meta = Record(META_KEY, answer[3], None, done.sequence, done.at)
-                self._guesses.committed(partition, meta)
+                self._guesses.committed(partition, batch, done, known_since, meta)
                 return done
             if verdict != b"behind":
                 raise _refusal(batch, answer)

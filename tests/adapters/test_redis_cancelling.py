@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import redis
@@ -17,6 +16,7 @@ from storage_adapters.redis.link import Link
 from storage_adapters.redis.node import open_wire
 from storage_adapters.redis.target import Target, parse_target
 from storage_adapters.redis.wire import pack
+from tests.support.cancelling import cancelled_after, steps
 from tests.support.redis_servers import RedisServer
 
 pytestmark = pytest.mark.redis
@@ -46,27 +46,6 @@ def connections(server: RedisServer) -> int:
     with server.client() as client:
         found: int = client.info("clients")["connected_clients"]
     return found
-
-
-def steps() -> Iterator[int]:
-    """Every one of the first steps, then further and further ones."""
-    yield from range(40)
-    yield from itertools.accumulate(itertools.repeat(2), lambda n, _: n + n // 4, initial=40)
-
-
-async def cancelled_after(step: int, work: Awaitable[object]) -> bool:
-    """Cancel work after so many turns of the loop; returns whether it had ended by itself."""
-    task = asyncio.ensure_future(work)
-    for _ in range(step):
-        if task.done():
-            break
-        await asyncio.sleep(0)
-    ended = task.done()
-    task.cancel()
-    async with asyncio.timeout(5):
-        await asyncio.wait({task})
-    assert task.cancelled() or task.exception() is None
-    return ended
 
 
 @pytest.mark.parametrize("victims", [(0,), (2, 3), (0, 1, 2, 3), tuple(range(CLIENTS))])

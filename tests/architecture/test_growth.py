@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from benchmarks.slices import fill
-from benchmarks.verbs import ON_A_FILE, ON_HOT_FILES
+from benchmarks.verbs import ON_A_FILE, ON_HOT_FILES, Act
 from crux_workspace import Workspace, workspace
-from crux_workspace.storage import Storage, memory_storage
+from crux_workspace.storage import Storage
 from crux_workspace.testing import CountingRecordStore
 
 FILE = "/workspace/hot/f0.md"
@@ -18,53 +16,58 @@ FILE = "/workspace/hot/f0.md"
 class Place:
     """A workspace whose store counts."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, namespace: str = "n") -> None:
         self.records = CountingRecordStore(storage.records)
         self.ws: Workspace = workspace(
-            id="w", namespace="n", records=self.records, assets=storage.assets
+            id="w", namespace=namespace, records=self.records, assets=storage.assets
         )
 
-    async def calls(self, act: object) -> Counter[str]:
-        """Return the store calls of the second time: what only the first call of a workspace asks is left out."""
-        for _ in range(2):
+    async def calls(self, act: Act) -> Counter[str]:
+        """Return the store calls of the time that took the fewest.
+
+        What only the first call of a workspace asks is left out, and plans that a store made by guessing in vain, which ask no server.
+        """
+        found: list[Counter[str]] = []
+        for _ in range(3):
             self.records.reset()
-            await act(self.ws, FILE)  # type: ignore[operator]
-        return self.records.counts
+            await act(self.ws, FILE)
+            found.append(Counter(self.records.counts))
+        return min(found, key=Counter.total)
 
 
-@pytest.fixture
-async def little() -> Place:
-    place = Place(memory_storage())
+async def little(storage: Storage, acts: dict[str, Act]) -> dict[str, Counter[str]]:
+    """Return what verbs ask of a small namespace, before there is anything else."""
+    place = Place(storage, "little")
     for number in range(5):
         await place.ws.write(FILE, f"{number}")
-    return place
+    return {name: await place.calls(act) for name, act in acts.items()}
 
 
-async def test_no_verb_asks_more_of_a_long_history(storage: Storage, little: Place) -> None:
-    much = Place(storage)
+async def test_no_verb_asks_more_of_a_long_history(storage: Storage) -> None:
+    few, much = await little(storage, ON_A_FILE), Place(storage)
     for number in range(1_000):
         await much.ws.write(FILE, f"{number}")
     for name, act in ON_A_FILE.items():
-        assert await much.calls(act) == await little.calls(act), name
+        assert await much.calls(act) == few[name], name
 
 
-async def test_no_verb_asks_more_among_many_files(storage: Storage, little: Place) -> None:
-    much = Place(storage)
+async def test_no_verb_asks_more_among_many_files(storage: Storage) -> None:
+    few, much = await little(storage, ON_HOT_FILES), Place(storage)
     for number in range(5):
         await much.ws.write(FILE, f"{number}")
     await fill(much.ws, [f"/workspace/d{n % 30}/f{n}.md" for n in range(3_000)], "x")
     for name, act in ON_HOT_FILES.items():
-        assert await much.calls(act) == await little.calls(act), name
+        assert await much.calls(act) == few[name], name
 
 
-async def test_no_verb_asks_more_among_many_namespaces(storage: Storage, little: Place) -> None:
-    much = Place(storage)
+async def test_no_verb_asks_more_among_many_namespaces(storage: Storage) -> None:
+    few, much = await little(storage, ON_HOT_FILES), Place(storage)
     for number in range(500):
         await much.ws.for_namespace(f"other{number}").write(FILE, "x")
     for number in range(5):
         await much.ws.write(FILE, f"{number}")
     for name, act in ON_HOT_FILES.items():
-        assert await much.calls(act) == await little.calls(act), name
+        assert await much.calls(act) == few[name], name
     much.records.reset()
     assert len((await much.ws.namespaces(limit=20)).names) == 20
     assert dict(much.records.counts) == {"partitions": 1}

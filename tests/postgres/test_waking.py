@@ -117,12 +117,26 @@ async def test_polling_goes_on_while_nobody_can_listen(
 
 
 def test_payloads_stay_below_the_limit_of_the_server() -> None:
-    pending = {waking.mark_of(str(number)): 10**15 + number for number in range(1_000)}
+    pending = {(waking.mark_of(str(number)), False): 10**15 + number for number in range(1_000)}
     payloads = list(waking._payloads(pending))
     assert all(0 < len(payload) < 8_000 for payload in payloads)
     assert len(payloads) > 1
     words = [word for payload in payloads for word in payload.split()]
-    assert words == [f"{mark}:{number}" for mark, number in pending.items()]
+    assert words == [f"{mark}:{number}" for (mark, _), number in pending.items()]
+
+
+async def test_a_drop_is_told_besides_what_comes_after_it(store: PostgresRecordStore) -> None:
+    """Who is far beyond the first commits of the next incarnation would think that it knows them."""
+    heard: list[int] = []
+    writing = Writing()
+    store.listen("p", heard.append)
+    for name in "abc":
+        await store.commit_planned("p", writing.plan(name))
+    await until(lambda: 3 in heard)
+    heard.clear()
+    await store.drop("p")
+    await store.commit_planned("p", writing.plan("d"))
+    await until(lambda: {0, 1} <= set(heard))
 
 
 async def test_strange_messages_on_the_channel_are_passed_over(

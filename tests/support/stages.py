@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from crux_workspace import Workspace
+from crux_workspace.storage.guessing import Guesses
 from crux_workspace.storage.layout import partition_name
 from crux_workspace.storage.memory import MemoryAssetStore, MemoryRecordStore
 from crux_workspace.storage.records import RecordStore
@@ -30,6 +31,7 @@ from storage_adapters.sql import SqliteRecordStore
 from storage_adapters.sql.postgres import PostgresRecordStore
 from tests.conftest import ALL_STORES, JOURNALED, POSTGRES, REDIS
 from tests.support.dumps import dump
+from tests.support.guessing_store import GuessingRecordStore
 from tests.support.postgres import PostgresServer, empty
 from tests.support.redis_servers import emptied_server
 from tests.support.soundness import Records, check_sound
@@ -52,7 +54,14 @@ def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
     return random.Random(by).sample(every, most)
 
 
-KINDS = ["memory", "commit only", "sqlite", POSTGRES, *([REDIS, JOURNALED] if ALL_STORES else [])]
+KINDS = [
+    "memory",
+    "commit only",
+    "guessing",
+    "sqlite",
+    POSTGRES,
+    *([REDIS, JOURNALED] if ALL_STORES else []),
+]
 
 
 @dataclass
@@ -132,7 +141,7 @@ class Stage:
     @property
     def share(self) -> float:
         """Which share of a larger sweep is played where not everything is."""
-        shares = {"sqlite": 0.2, "postgres": 0.1, "redis": 0.2, "journaled": 0.2}
+        shares = {"guessing": 0.2, "sqlite": 0.2, "postgres": 0.1, "redis": 0.2, "journaled": 0.2}
         return shares.get(self.kind, 0.4)
 
     @property
@@ -171,6 +180,9 @@ async def open_stage(
         yield Stage(kind, MemoryRecordStore(), _as_it_is)
     elif kind == "journaled":
         yield Stage(kind, journaled(MemoryMinimalStore(), durable=True), _as_it_is)
+    elif kind == "guessing":
+        guesses = Guesses()
+        yield Stage(kind, MemoryRecordStore(), lambda store: GuessingRecordStore(store, guesses))
     elif kind == "commit only":
         yield Stage(kind, MemoryRecordStore(), CommitOnlyRecordStore)
     elif kind == "postgres":

@@ -120,8 +120,10 @@ class PostgresAssetStore:
         if self._closed or self._database.is_elsewhere:
             return
         self._closed = True
-        await self._sweeper.aclose()
-        await self._database.leave()
+        try:
+            await self._sweeper.aclose()
+        finally:
+            await self._database.leave()
 
     async def _upload(self, ref: str, first: bytes, rest: AsyncIterator[bytes]) -> StoredAsset:
         texts = self._database.texts

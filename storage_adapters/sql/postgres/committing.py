@@ -23,10 +23,12 @@ from crux_workspace.storage.records import (
     Committed,
     PreconditionFailed,
     Put,
+    Record,
     Take,
 )
 from storage_adapters.sql.judging import judge_log
 from storage_adapters.sql.postgres.database import Database
+from storage_adapters.sql.postgres.following import following
 from storage_adapters.sql.postgres.pool import Connection
 
 __all__ = ["CAPABILITIES", "MovedOn", "Request", "apply"]
@@ -36,6 +38,7 @@ CAPABILITIES = StoreCapabilities(
     search=True,
     multi_process=True,
     durable=True,
+    task_agnostic=True,
     max_commit_paths=100_000,
     max_commit_bytes=64 << 20,
     max_value_bytes=1 << 20,
@@ -55,10 +58,31 @@ class MovedOn(Exception):
 class Request:
     """A batch as it is sent."""
 
-    __slots__ = ("_fixed", "_moving", "batch", "is_plain", "partition", "seen", "size")
+    __slots__ = (
+        "_written",
+        "batch",
+        "is_plain",
+        "partition",
+        "seen",
+        "since",
+        "size",
+        "told",
+    )
 
-    def __init__(self, partition: str, batch: Batch) -> None:
+    def __init__(
+        self,
+        partition: str,
+        batch: Batch,
+        since: int | None = None,
+        told: Record | None = None,
+    ) -> None:
         """Write a batch down.
+
+        Args:
+            partition: Where it belongs.
+            batch: What is to be judged and applied.
+            since: As of which `Guesses.generation` its plan was made; None for a batch that was planned elsewhere, or under the lock.
+            told: `meta` as the plan was told it, if nobody is likely to have committed since.
 
         Raises:
             BatchTooLarge: It passes a ceiling of the store.
@@ -66,6 +90,7 @@ class Request:
         check_size(batch, CAPABILITIES)
         self.partition = partition
         self.batch = batch
+        self.since = since
         self.seen = (batch.quiet_since or 0) if batch.expect_quiet else None
         self.size = sum(_size(put) for put in batch.puts)
         """Bytes of its values and bodies."""
@@ -73,12 +98,21 @@ class Request:
             self.seen is None and batch.incarnation is not None and self.size <= _LARGEST_PLAIN
         )
         """Whether it is small, and judged in one step for a partition that was there when it was planned."""
-        self._fixed, self._moving = _parameters(partition, batch)
+        self.told = told
+        self._written: tuple[Sequence[Any], Sequence[Any]] | None = None
 
     @property
     def parameters(self) -> Sequence[Any]:
         """The parameters of the function that commits."""
-        return (*self._fixed, self.seen, *self._moving)
+        if self._written is None:
+            self._written = _parameters(self.partition, self.batch)
+        fixed, moving = self._written
+        return (*fixed, self.seen, *moving)
+
+    @property
+    def following(self) -> Sequence[Any] | None:
+        """The parameters of `Texts.follow`, where that is worth a try."""
+        return None if self.told is None else following(self.partition, self.batch, self.told)
 
     def verdict(self, row: Sequence[Any]) -> Committed | None:
         """Return what became of it; None where quiet paths have to be looked for in the log up to ``row[2]``.

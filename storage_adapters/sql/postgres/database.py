@@ -13,6 +13,9 @@ import asyncpg
 
 from crux_workspace.errors import InvalidInputError, StorageError
 from crux_workspace.storage.failures import closed_error, forked_error, wrong_loop_error
+from crux_workspace.storage.guessing import Guesses
+from crux_workspace.storage.layout import META_KEY
+from crux_workspace.storage.records import PreconditionFailed
 from storage_adapters.sql.postgres.address import Address
 from storage_adapters.sql.postgres.failures import (
     LOST,
@@ -101,8 +104,13 @@ class Database:
         self._begin = "; ".join(
             [_BEGIN, *(f"set local {name} = '{value}'" for name, value in settings.items())]
         )
+        self.guesses = Guesses()
+        """What is known of records without reading them, as long as connections lead to the servers that told."""
         self.pool = Pool(
-            lambda: connect(address), options.pool_size, wait_s=options.connect_timeout_ms / 1000
+            lambda: connect(address),
+            options.pool_size,
+            wait_s=options.connect_timeout_ms / 1000,
+            changing=self.guesses.forget,
         )
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
@@ -127,8 +135,25 @@ class Database:
             raise forked_error()
         if self._closed:
             raise closed_error()
+        self.check_loop()
+
+    def check_loop(self) -> None:
+        """Refuse a call from another loop than the one that connections belong to.
+
+        Raises:
+            StateError: It is another one.
+        """
         if asyncio.get_running_loop() is not self._loop:
             raise wrong_loop_error()
+
+    def check_since(self, since: int | None) -> None:
+        """Refuse a batch whose plan may have read another server than a connection leads to by now.
+
+        Raises:
+            PreconditionFailed: A connection was made since then.
+        """
+        if since is not None and since != self.guesses.generation and not self.is_proxied:
+            raise PreconditionFailed("revision", META_KEY)
 
     def enter(self) -> Database:
         """Note one more store that uses it."""
@@ -227,10 +252,9 @@ class Database:
                 except (asyncpg.PostgresError, *LOST) as error:
                     raise translated(error) from error
                 yield connection
-            except (asyncio.CancelledError, GeneratorExit):
-                raise
-            except BaseException:
-                await self.roll_back(connection)
+            except BaseException as error:
+                if not breaks(error):  # else the connection is closed, and its transaction with it
+                    await self.roll_back(connection)
                 raise
 
     async def commit(self, connection: Connection) -> None:

@@ -149,10 +149,14 @@ class Commits(_Groups[Request, Rows]):
     async def _ask(self, asked: list[Request]) -> Sequence[Rows | None]:
         verdicts: list[Rows | None] = [None] * len(asked)
         async with self._database.pool.writing() as connection:
-            found = await connection.fetchmany(
-                self._database.texts.commit_if_free,
-                [(*request.parameters, number) for number, request in enumerate(asked)],
-                timeout=self._database.timeout_s,
+            known_since = self._database.guesses.generation
+            ready = [
+                (*request.parameters, number)
+                for number, request in enumerate(asked)
+                if request.since == known_since  # whose plan is older goes alone, and is refused
+            ]
+            found = ready and await connection.fetchmany(
+                self._database.texts.commit_if_free, ready, timeout=self._database.timeout_s
             )
         for row in found:
             verdicts[row[5]] = row

@@ -10,9 +10,9 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import asyncpg
 
@@ -24,6 +24,7 @@ from storage_adapters.sql.postgres.failures import (
     is_read_only,
     pool_error,
 )
+from storage_adapters.sql.postgres.queueing import Places, given_up
 
 __all__ = ["Connection", "Pool"]
 
@@ -41,15 +42,30 @@ class Pool:
     """
 
     def __init__(
-        self, connect: Callable[[], Awaitable[Connection]], size: int, *, wait_s: float
+        self,
+        connect: Callable[[], Coroutine[Any, Any, Connection]],
+        size: int,
+        *,
+        wait_s: float,
+        changing: Callable[[], None] = lambda: None,
     ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            connect: Makes a connection.
+            size: How many there are at most.
+            wait_s: How long one is waited for.
+            changing: Called before and after a connection is made, and when all are given up: from then on answers may come from
+                another server.
+        """
         self._connect = connect
+        self._changing = changing
         self._size = size
         self._wait_s = wait_s
         self._idle: list[tuple[Connection, float]] = []
         self._open = 0
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
-        self._writers = asyncio.Semaphore(max(1, size - (size + 3) // 4))
+        self._writers = Places(max(1, size - (size + 3) // 4), wait_s, pool_error)
         self._generation = 0
         self._generations: dict[Connection, int] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -65,14 +81,7 @@ class Pool:
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[Connection]:
         """Give a connection for a commit."""
-        if self._writers.locked():
-            try:
-                async with asyncio.timeout(self._wait_s):
-                    await self._writers.acquire()
-            except TimeoutError:
-                raise pool_error() from None
-        else:
-            await self._writers.acquire()
+        await self._writers.enter()
         try:
             connection = await self.acquire()
             try:
@@ -85,7 +94,7 @@ class Pool:
                 raise
             self.release(connection)
         finally:
-            self._writers.release()
+            self._writers.leave()
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Connection]:
@@ -133,6 +142,7 @@ class Pool:
     def expire(self) -> None:
         """Use no connection again that is open now: the server behind them is no longer the right one."""
         self._generation += 1
+        self._changing()
 
     async def aclose(self) -> None:
         """Wait until all connections are given back and closed."""
@@ -157,23 +167,29 @@ class Pool:
     async def _make(self) -> Connection:
         """Make a connection in a place that is taken already."""
         generation = self._generation
+        self._changing()
+        # In a task of its own, for the driver's timeout belongs to the task that it began in, and ours may be any.
+        making = asyncio.get_running_loop().create_task(self._connect())
         try:
-            connection = await self._connect()
+            connection = await making
         except BaseException as error:
+            if making.done() and not making.cancelled() and making.exception() is None:
+                making.result().terminate()  # it was ready in the step in which its owner was cancelled
             self._left()
             if isinstance(error, (*LOST, asyncpg.PostgresError)):
                 raise connection_error(error) from error
             raise
         self._generations[connection] = generation
+        self._changing()
         return connection
 
     async def _wait(self) -> Connection:
         waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
+        timer = given_up(waiter, self._wait_s, pool_error)
         try:
-            async with asyncio.timeout(self._wait_s):
-                connection = await waiter
-        except BaseException as error:
+            connection = await waiter
+        except BaseException:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 given = waiter.result()
                 if given is not None:
@@ -181,9 +197,9 @@ class Pool:
                 else:
                     self._left()
             waiter.cancel()
-            if isinstance(error, TimeoutError):
-                raise pool_error() from None
             raise
+        finally:
+            timer.cancel()
         return connection if connection is not None else await self._make()
 
     def _discard(self, connection: Connection) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
-from weakref import WeakValueDictionary
 
 from crux_workspace.storage.failures import closed_error
-from crux_workspace.storage.planning import MAX_PLANS
 from crux_workspace.storage.records import (
     Batch,
     Committed,
@@ -18,45 +16,27 @@ from crux_workspace.storage.records import (
     Page,
     PartitionPage,
     Plan,
-    PreconditionFailed,
     Record,
 )
 from storage_adapters.sql.postgres import reading
 from storage_adapters.sql.postgres.address import parse
-from storage_adapters.sql.postgres.committing import CAPABILITIES, MovedOn, Request, apply
+from storage_adapters.sql.postgres.committing import CAPABILITIES
 from storage_adapters.sql.postgres.database import Database, Query
-from storage_adapters.sql.postgres.failures import (
-    queue_error,
-)
-from storage_adapters.sql.postgres.grouping import Commits, Heads
-from storage_adapters.sql.postgres.outcomes import (
-    Contended,
-    certain,
-    planned,
-    uncertain,
-)
-from storage_adapters.sql.postgres.planning import FreeReader, HeldReader
-from storage_adapters.sql.postgres.pool import Connection
 from storage_adapters.sql.postgres.sweeping import Sweeper
 from storage_adapters.sql.postgres.texts import Texts
 from storage_adapters.sql.postgres.versions import check_version
 from storage_adapters.sql.postgres.waking import Waker
+from storage_adapters.sql.postgres.writing import Writer
 
 __all__ = ["PostgresRecordStore"]
-
-_UNLOCKED_PLANS = 3
-"""How many plans are judged after they were made; whoever is refused so often plans while it holds the lock."""
-
-_ATTEMPTS = 5
-"""How often a transaction is made that the server gave up for another one's sake."""
 
 
 class PostgresRecordStore:
     """A `RecordStore` over one schema of a PostgreSQL database.
 
-    A commit is planned by plain reads and judged by a function of the database under the namespace's lock: one round trip, which
-    commits to several namespaces share. Who is refused again and again plans while it holds the lock, so nobody starves. A store
-    belongs to the process and the loop that opened it.
+    A commit is planned by what the store knows or by plain reads, and judged by a function of the database under the namespace's
+    lock: one round trip, which commits to several namespaces share. Who is refused again and again plans while it holds the lock, so
+    nobody starves. A store belongs to the process and the loop that opened it.
     """
 
     capabilities = CAPABILITIES
@@ -64,16 +44,14 @@ class PostgresRecordStore:
     def __init__(self, database: Database) -> None:
         """Use `open`, or share a database that is open."""
         self._database = database.enter()
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._waker = Waker(database)
         self._sweeper = Sweeper(database)
-        self._heads = Heads(database)
-        self._commits = Commits(database)
+        self._writer = Writer(database)
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._closing = False
-        self._over = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         state = "closed" if self._closing else "open"
@@ -178,33 +156,18 @@ class PostgresRecordStore:
     async def commit(self, partition: str, batch: Batch) -> Committed:
         """See `RecordStore.commit`; one round trip."""
         with self._flying():
-            return self._told(partition, await self._commit(partition, batch))
+            return self._told(partition, await self._writer.commit(partition, batch))
 
     async def commit_planned(self, partition: str, plan: Plan) -> Committed:
-        """See `RecordStore.commit_planned`; the first plans run outside the lock, later ones under it.
-
-        Commits of this process to one namespace queue up here: they would wait for each other in the database anyway, each holding
-        a connection.
-        """
+        """See `RecordStore.commit_planned`; the first plans run outside the lock, later ones under it."""
         with self._flying():
-            async with self._turn(partition):
-                for attempt in range(1, MAX_PLANS + 1):
-                    try:
-                        if attempt <= _UNLOCKED_PLANS:
-                            committed = await self._plan_and_commit(partition, plan)
-                        else:
-                            committed = await self._commit_under_lock(partition, plan)
-                    except PreconditionFailed:
-                        if attempt == MAX_PLANS:
-                            raise
-                    else:
-                        return self._told(partition, committed)
-        raise AssertionError("unreachable")
+            return self._told(partition, await self._writer.commit_planned(partition, plan))
 
     async def drop(self, partition: str) -> None:
         """See `RecordStore.drop`; its rows are deleted in the background."""
         with self._flying():
             await self._database.change(self._database.texts.drop, (partition,))
+        self._writer.forget(partition)
         self._waker.tell(partition, 0)
         self._sweeper.start()
 
@@ -216,20 +179,24 @@ class PostgresRecordStore:
         return self._waker.listen(partition, heard)
 
     async def aclose(self) -> None:
-        """See `RecordStore.aclose`. In a forked child it does nothing: what is open belongs to the parent."""
-        if self._database.is_elsewhere:
+        """See `RecordStore.aclose`. In a forked child it does nothing: what is open belongs to the parent.
+
+        Whoever is cancelled meanwhile only does not wait for the end.
+        """
+        if self._database.is_elsewhere or (self._ending is not None and self._ending.done()):
             return
-        if self._closing:
-            await self._over.wait()
-            return
-        self._closing = True
+        self._database.check_loop()
+        if self._ending is None:
+            self._closing = True
+            self._ending = asyncio.get_running_loop().create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
         await self._idle.wait()
-        await self._heads.aclose()
-        await self._commits.aclose()
+        await self._writer.aclose()
         await self._sweeper.aclose()
         await self._waker.aclose()
         await self._database.leave()
-        self._over.set()
 
     def _reading(self) -> Texts:
         if self._closing:
@@ -249,82 +216,6 @@ class PostgresRecordStore:
             self._in_flight -= 1
             if not self._in_flight:
                 self._idle.set()
-
-    async def _plan_and_commit(self, partition: str, plan: Plan) -> Committed:
-        """Plan by plain reads, and apply; both together with others that are ready at the same time."""
-        batch = await plan(FreeReader(self._database, self._heads, partition))
-        request = Request(partition, batch)
-        try:
-            if self._commits.takes(request):
-                row = await self._commits.join(request)
-                committed = None if row is None else request.verdict(row)
-                if committed is not None:
-                    return committed
-            async with self._database.pool.writing() as connection:
-                return await self._apply(connection, request)
-        except (MovedOn, Contended):
-            return await self._commit_under_lock(partition, planned(batch))
-
-    async def _apply(self, connection: Connection, request: Request) -> Committed:
-        """Apply a batch by itself; while it waits for no lock, others gather behind it."""
-        with uncertain():
-            if request.is_plain and not self._database.is_proxied:
-                text = self._database.texts.commit_if_free
-                with self._commits.lane():
-                    rows = await self._database.rows(connection, text, (*request.parameters, 0))
-                committed = request.verdict(rows[0]) if rows else None
-                if committed is not None:
-                    return committed
-            return await apply(self._database, connection, request)
-
-    async def _commit(self, partition: str, batch: Batch) -> Committed:
-        """Apply a batch by itself, or, when its quiet paths cannot be judged from outside, under the lock."""
-        request = Request(partition, batch)
-        for _ in range(_ATTEMPTS):
-            try:
-                async with self._database.pool.writing() as connection:
-                    return await self._apply(connection, request)
-            except MovedOn:
-                break
-            except Contended:
-                continue
-        return await self._commit_under_lock(partition, planned(batch))
-
-    async def _commit_under_lock(self, partition: str, plan: Plan) -> Committed:
-        """Plan and apply in one transaction that holds the partition's lock from its start."""
-        database = self._database
-        for _ in range(_ATTEMPTS):
-            try:
-                async with database.holding(partition) as connection:
-                    request = Request(
-                        partition, await plan(HeldReader(database, connection, partition))
-                    )
-                    with certain():
-                        committed = await apply(database, connection, request)
-                    with uncertain():
-                        await database.commit(connection)
-                return committed
-            except Contended:
-                continue
-        raise queue_error()
-
-    @asynccontextmanager
-    async def _turn(self, partition: str) -> AsyncIterator[None]:
-        lock = self._turns.get(partition)
-        if lock is None:
-            lock = self._turns[partition] = asyncio.Lock()
-        if lock.locked():
-            try:
-                async with asyncio.timeout(self._database.address.options.lock_timeout_ms / 1000):
-                    await lock.acquire()
-            except TimeoutError:
-                raise queue_error() from None
-        else:
-            await lock.acquire()
-        try:
-            yield
-        finally:
-            lock.release()
 
     def _told(self, partition: str, committed: Committed) -> Committed:
         self._waker.tell(partition, committed.sequence)

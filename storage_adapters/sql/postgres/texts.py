@@ -147,6 +147,39 @@ class Texts:
         )
 
     @cached_property
+    def follow(self) -> str:
+        """Text that judges and applies a batch which follows the commit that is known to be the last, else returns no row; see `following`.
+
+        Its row is that of `commit`. What is locked is the newest `meta`, whatever the snapshot shows; when both are of the same
+        revision, nobody has committed since the snapshot was taken, and nobody can.
+        """
+        meta = "e'meta\\x01'"
+        return (
+            f"with held as materialized (select m.part, m.value from {self._in}.partitions p "
+            f"join {self._in}.records m on m.part = p.id and m.key = {meta} "
+            "where p.name = $1 and m.revision = $2::bigint for no key update of m skip locked), "
+            "ok as materialized (select h.part, convert_from(h.value, 'UTF8')::jsonb as meta from held h where "
+            f"(select s.revision from {self._in}.records s where s.part = h.part and s.key = {meta}) = $2::bigint "
+            "and convert_from(h.value, 'UTF8')::jsonb ->> 'inc' = $3::text "
+            "and not exists (select from unnest($4::text[], $5::bigint[]) e(key, revision) where coalesce(("
+            f"select r.revision from {self._in}.records r where r.part = h.part and r.key = e.key), 0) <> e.revision) "
+            "and not exists (select from unnest($6::text[], $7::text[]) e(low, high) where ("
+            f"select true from {self._in}.records r where r.part = h.part and r.key >= e.low and r.key < e.high limit 1))), "
+            f"kept as (insert into {self._in}.bodies(part, id, data) select ok.part, (($2::bigint + 1) << 20) | b.n, b.data "
+            "from ok, unnest($10::bytea[]) with ordinality b(data, n) where b.data is not null), "
+            f"put as (insert into {self._in}.records as r (part, key, revision, at, value, body) "
+            "select ok.part, p.key, $2::bigint + 1, $12::bigint, p.value, "
+            "case when p.data is not null then (($2::bigint + 1) << 20) | p.n else ("
+            f"select t.body from {self._in}.records t where t.part = ok.part and t.key = p.taken) end "
+            "from ok, unnest($8::text[], $9::bytea[], $10::bytea[], $11::text[]) "
+            "with ordinality p(key, value, data, taken, n) union all "
+            f"select ok.part, {meta}, $2::bigint + 1, $12::bigint, convert_to((ok.meta || $13::text::jsonb)::text, 'UTF8'), null from ok "
+            "on conflict (part, key) do update set "
+            "revision = excluded.revision, at = excluded.at, value = excluded.value, body = excluded.body) "
+            "select 'done', '', $2::bigint + 1, $12::bigint, null::bigint from ok"
+        )
+
+    @cached_property
     def drop(self) -> str:
         """Text that removes a partition at once: partition."""
         return f"select {self._in}.drop_1($1)"

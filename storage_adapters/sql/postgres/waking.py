@@ -56,7 +56,8 @@ class Waker:
         self._database = database
         self._channel = channel_of(database.address.options.schema)
         self._listeners: dict[str, list[tuple[str, Heard]]] = {}
-        self._pending: dict[str, int] = {}
+        self._pending: dict[tuple[str, bool], int] = {}
+        """What is to be told of partitions, by their marks; a drop is told apart from the commits after it."""
         self._news = asyncio.Event()
         self._next_send = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -66,7 +67,7 @@ class Waker:
         """Let others know of a commit; 0 says that the partition was dropped."""
         if len(self._pending) >= _MOST_PENDING:  # nobody could be told for long; they poll
             self._pending.clear()
-        self._pending[mark_of(partition)] = sequence
+        self._pending[mark_of(partition), sequence == 0] = sequence
         self._news.set()
         self._start()
 
@@ -165,32 +166,33 @@ class Waker:
 
     async def _catch_up(self) -> None:
         """Tell the listeners how far their partitions are: what was sent while nobody listened is lost."""
-        known = [entry for entries in self._listeners.values() for entry in entries]
-        if not known:
+        names = list({name for entries in self._listeners.values() for name, _ in entries})
+        if not names:
             return
-        names = list({partition for partition, _ in known})
         texts = self._database.texts
         found = await self._database.read(lambda: reading.sequences(texts, names))
-        newest = dict(zip(names, found, strict=True))
-        for partition, heard in known:
-            if newest[partition]:
-                heard(newest[partition])
+        for name, newest in zip(names, found, strict=True):
+            if newest:
+                self._tell_here(mark_of(name), newest)  # whoever has left meanwhile hears nothing
 
     def _hear(self, connection: object, process: int, channel: str, payload: object) -> None:
         del connection, process, channel
         for word in str(payload).split():
             mark, _, number = word.partition(":")
             if number.isascii() and number.isdigit():
-                for _, heard in list(self._listeners.get(mark, ())):
-                    with contextlib.suppress(Exception):  # a listener's own failure is its own
-                        heard(int(number))
+                self._tell_here(mark, int(number))
+
+    def _tell_here(self, mark: str, sequence: int) -> None:
+        for _, heard in list(self._listeners.get(mark, ())):
+            with contextlib.suppress(Exception):  # a listener's own failure is its own
+                heard(sequence)
 
 
-def _payloads(pending: dict[str, int]) -> Iterable[str]:
+def _payloads(pending: dict[tuple[str, bool], int]) -> Iterable[str]:
     """Write what is to be told into as few payloads as it takes."""
     words: list[str] = []
     size = 0
-    for mark, sequence in pending.items():
+    for (mark, _), sequence in pending.items():
         word = f"{mark}:{sequence}"
         if size + len(word) + 1 > _LARGEST_PAYLOAD:
             yield " ".join(words)
