@@ -26,7 +26,13 @@ from crux_workspace.storage.assets import (
 from storage_adapters.redis.keyspace import BUCKETS, Keyspace
 from storage_adapters.redis.link import Link
 from storage_adapters.redis.ranges import range_of
-from storage_adapters.redis.scripts import ASSET_DELETE, ASSET_LIST, ASSET_SEAL
+from storage_adapters.redis.scripts import (
+    ASSET_ABORT,
+    ASSET_DELETE,
+    ASSET_LIST,
+    ASSET_PIECE,
+    ASSET_SEAL,
+)
 from storage_adapters.redis.target import Target, parse_target
 from storage_adapters.redis.wire import Command
 
@@ -35,7 +41,8 @@ __all__ = ["RedisAssetStore"]
 _PIECE_BYTES = 256 << 10
 _PIECES_PER_READ = 8
 _UPLOAD_EXPIRES_S = 86_400
-"""An upload that was left behind by a crash goes by itself; an asset never does."""
+"""An upload that was left behind by a crash goes by itself when nobody collects; an asset never does."""
+_TIME_DIGITS = 16
 
 
 class _About(msgspec.Struct):
@@ -89,7 +96,7 @@ class RedisAssetStore:
 
     async def put(self, data: bytes | AsyncIterator[bytes], options: PutOptions) -> StoredAsset:
         """See `AssetStore.put`."""
-        upload = _Upload(self._link, self._keys, options)
+        upload = _Upload(self._link, self._keys, options, self._clock)
         try:
             if isinstance(data, bytes):
                 await upload.add(data)
@@ -154,6 +161,22 @@ class RedisAssetStore:
             infos.append(AssetInfo(ref.decode(), about.size, about.created_at))
         return AssetPage(infos, infos[-1].ref if len(found) > limit else None)
 
+    async def abort_stale_uploads(self, *, older_than_ms: int) -> int:
+        """See `AbortsStaleUploads`; one command for each of the 256 buckets, sent together."""
+        horizon = f"({_note(self._clock() - older_than_ms + 1)}"
+        stale = await self._link.ask_all(
+            [
+                (bucket, (b"ZRANGEBYLEX", self._keys.uploads(bucket), b"-", horizon))
+                for bucket in range(BUCKETS)
+            ]
+        )
+        removals = [
+            (bucket, _abort(self._keys.uploads(bucket), note[_TIME_DIGITS:], note))
+            for bucket, notes in enumerate(stale)
+            for note in notes
+        ]
+        return sum(await self._link.ask_all(removals))
+
     async def aclose(self) -> None:
         """See `AssetStore.aclose`."""
         await self._link.aclose()
@@ -181,14 +204,28 @@ def _damaged() -> StorageError:
     )
 
 
+def _note(at: int) -> str:
+    """Return how the note of an upload begins whose last piece came at a time: so that order is that of times."""
+    return f"{max(0, at):0{_TIME_DIGITS}d}"
+
+
+def _abort(uploads: bytes, upload: bytes, *notes: bytes) -> Command:
+    return ASSET_ABORT.call((uploads, *(upload for _ in notes)), *notes)
+
+
 class _Upload:
     """Pieces on their way; nobody sees them before `seal`."""
 
-    def __init__(self, link: Link, keys: Keyspace, options: PutOptions) -> None:
+    def __init__(
+        self, link: Link, keys: Keyspace, options: PutOptions, clock: Callable[[], int]
+    ) -> None:
         self._link = link
         self._keys = keys
         self._options = options
+        self._clock = clock
         self._bucket = keys.asset_bucket(options.key)
+        self._uploads = keys.uploads(self._bucket)
+        self._noted: tuple[bytes, ...] = ()
         self._key = keys.asset(options.key, upload=secrets.token_hex(8))
         self._rest = bytearray()
         self._pieces = 0
@@ -211,15 +248,24 @@ class _Upload:
     async def _send(self) -> None:
         piece = bytes(self._rest[:_PIECE_BYTES])
         del self._rest[:_PIECE_BYTES]
-        await self._link.ask(self._bucket, (b"HSET", self._key, self._pieces, piece))
-        if self._pieces % 64 == 0:
-            await self._link.ask(self._bucket, (b"EXPIRE", self._key, _UPLOAD_EXPIRES_S))
+        note, before = _note(self._clock()).encode() + self._key, b"".join(self._noted[-1:])
+        self._noted = (before, note)  # until the answer is here, either may be what the server has
+        arguments = (self._pieces, piece, _UPLOAD_EXPIRES_S, note, before)
+        await self._link.ask(self._bucket, ASSET_PIECE.call((self._key, self._uploads), *arguments))
         self._pieces += 1
 
     async def seal(self, about: _About) -> None:
         """Send the last piece and make the asset."""
-        keys = (self._key, self._keys.asset(self._options.key), *self._keys.assets(self._bucket))
-        arguments = (self._options.key, _encode(about), self._pieces + 1, bytes(self._rest))
+        asset = self._keys.asset(self._options.key)
+        keys = (self._key, asset, *self._keys.assets(self._bucket), self._uploads)
+        rest = bytes(self._rest)
+        arguments = (
+            self._options.key,
+            _encode(about),
+            self._pieces + 1,
+            rest,
+            b"".join(self._noted[-1:]),
+        )
         sealed = await self._link.ask(self._bucket, ASSET_SEAL.call(keys, *arguments))
         if not sealed:
             raise StorageError(
@@ -229,7 +275,8 @@ class _Upload:
 
     async def abandon(self) -> None:
         """Remove what was sent; what cannot be removed now expires."""
-        if not self._pieces:
+        if not self._noted:
             return
+        removal = _abort(self._uploads, self._key, *self._noted)
         with contextlib.suppress(StorageError):
-            await asyncio.shield(self._link.ask(self._bucket, (b"UNLINK", self._key)))
+            await asyncio.shield(self._link.ask(self._bucket, removal))

@@ -84,6 +84,10 @@ class Keyspace:
         stem = f"{self._prefix}:{{{_tag(bucket)}}}:assets"
         return f"{stem}:index".encode(), f"{stem}:about".encode()
 
+    def uploads(self, bucket: int) -> bytes:
+        """Return the key of a bucket's notes of uploads that are not finished: when the last piece came, and the upload's key."""
+        return f"{self._prefix}:{{{_tag(bucket)}}}:uploads".encode()
+
     def asset(self, ref: str, *, upload: str | None = None) -> bytes:
         """Return the key of an asset's bytes, or of an upload that is not finished."""
         stem = f"{self._prefix}:{{{_tag(self.asset_bucket(ref))}}}"

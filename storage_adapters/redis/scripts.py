@@ -8,8 +8,10 @@ from pathlib import Path
 
 __all__ = [
     "ALL",
+    "ASSET_ABORT",
     "ASSET_DELETE",
     "ASSET_LIST",
+    "ASSET_PIECE",
     "ASSET_SEAL",
     "COMMIT",
     "DROP",
@@ -43,7 +45,9 @@ COMMIT = _load("commit")
 READ = _load("read")
 SCAN = _load("scan")
 DROP = _load("drop")
+ASSET_PIECE = _load("asset_piece")
 ASSET_SEAL = _load("asset_seal")
+ASSET_ABORT = _load("asset_abort")
 ASSET_DELETE = _load("asset_delete")
 ASSET_LIST = _load("asset_list")
-ALL = (COMMIT, READ, SCAN, DROP, ASSET_SEAL, ASSET_DELETE, ASSET_LIST)
+ALL = (COMMIT, READ, SCAN, DROP, ASSET_PIECE, ASSET_SEAL, ASSET_ABORT, ASSET_DELETE, ASSET_LIST)

@@ -1,6 +1,7 @@
 """A GiB in and out, searched and windowed, in a few MiB: measured in a process of its own.
 
-`CRUX_STREAM_MIB` says how much; by default 96, in CI 1,024, of which the slower tests take a quarter.
+`CRUX_STREAM_MIB` says how much; by default 96, in CI 1,024, of which the slower tests take a quarter, and servers the default: more
+than what may be taken, so that whoever held it whole would be found out.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import SERVERS
 from tests.support.crew import Crew, in_ci
+from tests.support.postgres import PostgresServer
+from tests.support.redis_servers import RedisServer
 
 ASKED = os.environ.get("CRUX_STREAM_MIB")
 MIB = int(ASKED or (1024 if in_ci() else 96))
 FEWER_MIB = MIB if ASKED or not in_ci() else MIB // 4
+SERVER_MIB = MIB if ASKED else 96
 MOST_EXTRA = 64 << 20
 
 PRELUDE = """
@@ -61,8 +66,12 @@ def _code(work: str) -> str:
     return f"{head}{work}\nasync def main():{tail}"
 
 
-def _run(crew: Crew, folder: Path, work: str, mib: int) -> dict[str, Any]:
-    worker = crew.start(_code(work), f"sqlite:///{folder}/work.db?durability=normal", mib)
+def _in_file(folder: Path) -> str:
+    return f"sqlite:///{folder}/work.db?durability=normal"
+
+
+def _run(crew: Crew, url: str, work: str, mib: int) -> dict[str, Any]:
+    worker = crew.start(_code(work), url, mib)
     told: dict[str, Any] = worker.first()
     worker.finish()
     assert told["extra"] <= MOST_EXTRA, f"{told['extra'] >> 20} MiB more than before"
@@ -94,8 +103,24 @@ async def work(ws):
 
 @pytest.mark.timeout(60 + MIB)
 def test_binary_goes_in_and_out_in_constant_memory(crew: Crew, tmp_path: Path) -> None:
-    told = _run(crew, tmp_path, BINARY, MIB)
+    told = _run(crew, _in_file(tmp_path), BINARY, MIB)
     assert told["size"] == told["out"] == told["there"] == MIB << 20
+    assert told["inside"] == 5 << 20
+
+
+@pytest.fixture(params=SERVERS)
+def server_url(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty store on a server that keeps assets as well."""
+    server: PostgresServer | RedisServer = request.getfixturevalue(f"{request.param}_server")
+    if isinstance(server, PostgresServer):
+        server.empty()
+    return server.url()
+
+
+@pytest.mark.timeout(60 + SERVER_MIB)
+def test_a_server_gets_and_gives_it_in_constant_memory(crew: Crew, server_url: str) -> None:
+    told = _run(crew, server_url, BINARY, SERVER_MIB)
+    assert told["size"] == told["out"] == told["there"] == SERVER_MIB << 20
     assert told["inside"] == 5 << 20
 
 
@@ -123,7 +148,7 @@ async def work(ws):
 def test_text_is_windowed_searched_and_added_to_in_constant_memory(
     crew: Crew, tmp_path: Path
 ) -> None:
-    told = _run(crew, tmp_path, TEXT, FEWER_MIB)
+    told = _run(crew, _in_file(tmp_path), TEXT, FEWER_MIB)
     lines = (FEWER_MIB << 20) // 32 + 1
     assert told["last"] == "needle in the end\n"
     assert told["total"] == lines
@@ -150,6 +175,6 @@ async def work(ws):
 
 @pytest.mark.timeout(60 + MIB)
 def test_a_line_without_an_end_is_searched_in_constant_memory(crew: Crew, tmp_path: Path) -> None:
-    told = _run(crew, tmp_path, ONE_LINE, FEWER_MIB)
+    told = _run(crew, _in_file(tmp_path), ONE_LINE, FEWER_MIB)
     assert told["columns"] == [told["size"], told["size"] - 9]
     assert told["shown"] <= 2_000

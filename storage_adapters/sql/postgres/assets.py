@@ -35,7 +35,8 @@ class PostgresAssetStore:
     """An `AssetStore` over one schema of a PostgreSQL database.
 
     An asset of at most one piece is one statement. A larger one is written piece by piece, no transaction being open meanwhile, and
-    becomes visible with its last statement; what a crash leaves of one is deleted a day later.
+    becomes visible with its last statement; what a crash leaves of one is deleted by `abort_stale_uploads`, which collection calls, or
+    when a storage is opened a day later.
     """
 
     def __init__(self, database: Database) -> None:
@@ -114,6 +115,13 @@ class PostgresAssetStore:
         rows = await self._rows(text, low, limit + 1, *bound)
         infos = [AssetInfo(*row) for row in rows[:limit]]
         return AssetPage(infos, infos[-1].ref if infos and len(rows) > limit else None)
+
+    async def abort_stale_uploads(self, *, older_than_ms: int) -> int:
+        """See `AbortsStaleUploads`; one statement for each, times are the server's."""
+        removed = 0
+        while await self._change(self._database.texts.sweep_uploads, older_than_ms):
+            removed += 1
+        return removed
 
     async def aclose(self) -> None:
         """See `AssetStore.aclose`."""
@@ -197,4 +205,6 @@ async def _pieces(data: bytes | AsyncIterator[bytes], limit: int | None) -> Asyn
 
 
 def _given_up() -> StorageError:
-    return StorageError("the upload took longer than a day and was taken for abandoned; repeat it")
+    return StorageError(
+        "nothing of the upload came for so long that it was taken for abandoned; repeat it"
+    )

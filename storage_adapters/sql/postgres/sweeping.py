@@ -12,7 +12,7 @@ from storage_adapters.sql.postgres.database import Database
 __all__ = ["ABANDONED_MS", "Sweeper"]
 
 ABANDONED_MS = 86_400_000
-"""An upload that takes longer than this is taken for abandoned, and fails when it goes on after all."""
+"""An upload to which nothing came for so long is taken for abandoned, and fails when it goes on after all."""
 
 _ROWS = 1_000
 

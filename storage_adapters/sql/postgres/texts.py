@@ -224,10 +224,12 @@ class Texts:
 
     @cached_property
     def add_piece(self) -> str:
-        """Text that adds a piece to an upload that is still there: asset, number, data."""
+        """Text that adds a piece to an upload that is still there, and tells when it came: asset, number, data."""
         return (
+            f"with goes_on as (update {self._in}.assets set created_at = {_NOW_MS} "
+            "where id = $1 and not ready returning id) "
             f"insert into {self._in}.pieces(asset, n, data) "
-            f"select id, $2::integer, $3::bytea from {self._in}.assets where id = $1 for share returning n"
+            "select id, $2::integer, $3::bytea from goes_on returning n"
         )
 
     @cached_property
@@ -248,10 +250,10 @@ class Texts:
 
     @cached_property
     def sweep_uploads(self) -> str:
-        """Text that removes one upload begun before a time; others that sweep pass over it: age in ms."""
+        """Text that removes one upload to which nothing came for some time; others that sweep pass over it: that time in ms."""
         return (
             f"with gone as (delete from {self._in}.assets where id = ("
-            f"select id from {self._in}.assets where not ready and created_at < {_NOW_MS} - $1::bigint "
+            f"select id from {self._in}.assets where not ready and created_at <= {_NOW_MS} - $1::bigint "
             "order by id limit 1 for update skip locked) returning id), "
             f"freed as (delete from {self._in}.pieces where asset in (select id from gone)) "
             "select id from gone"
