@@ -114,7 +114,7 @@ def main() -> None:
     if given.only in (None, "telemetry"):
         rows += asyncio.run(measure_telemetry(pairs))
     if given.only in (None, "postgres"):
-        rows += asyncio.run(measure_postgres(pairs, scale.files))
+        rows += asyncio.run(measure_postgres(pairs, scale))
     show(rows)
     keep(rows, [given.json] if given.json else [], save=given.save)
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from benchmarks.floor import BODY, RawFloor
 from benchmarks.slices import Slice, fill, opened, paired, url_of
-from benchmarks.verbs import ON_A_FILE, ON_HOT_FILES, timed
+from benchmarks.verbs import FOLLOWED, ON_A_FILE, ON_A_STORE, ON_HOT_FILES, Act, timed
 from crux_workspace import Workspace, open_workspace
 
-__all__ = ["Scale", "measure_growth"]
+__all__ = ["Scale", "hot_files", "measure_growth", "namespaces", "versions"]
 
 Row = dict[str, object]
 _HOT = [f"/workspace/hot/f{number}.md" for number in range(50)]
@@ -51,12 +51,11 @@ async def measure_growth(
     """Measure all rows; `small` has 100 files and `large` as many as the scale says, each with the same hot ones."""
     rows: list[Row] = []
     async with AsyncExitStack() as stack:
-        for name, act in ON_HOT_FILES.items():
-            slices = timed(act, _HOT, scale.calls)
-            figures = await paired(partial(slices, small), partial(slices, large), pairs)
-            rows.append({"row": f"{name}: {scale.files} files / 100", "at_most": 1.3, **figures})
-        rows += await _versions(folder, pairs, scale, stack)
-        rows += await _namespaces(folder, pairs, scale, stack)
+        rows += await hot_files(small, large, pairs, scale)
+        few, many = [await opened(folder, f"versions{n}", stack) for n in (100, scale.versions)]
+        rows += await versions(few, many, pairs, scale)
+        few, many = [await opened(folder, f"namespaces{n}", stack) for n in (100, scale.namespaces)]
+        rows += await namespaces(few, many, pairs, scale)
         rows += await _lists(folder, large, pairs, scale, stack)
         rows.append(await _grep(folder, pairs, scale, stack))
         rows += await _long_history(folder, scale, stack)
@@ -65,42 +64,50 @@ async def measure_growth(
     return rows
 
 
-async def _versions(folder: Path, pairs: int, scale: Scale, stack: AsyncExitStack) -> list[Row]:
-    """Compare a file of many versions with one of a hundred."""
-    made = []
-    for versions in (100, scale.versions):
-        ws = await opened(folder, f"versions{versions}", stack)
-        for _ in range(versions):
+async def hot_files(
+    small: Workspace, large: Workspace, pairs: int, scale: Scale, where: str = ""
+) -> list[Row]:
+    """Compare the verbs on hot files among many with those among a hundred."""
+    acts = ON_HOT_FILES | FOLLOWED
+    return await _compared(acts, _HOT, small, large, pairs, scale, f"{scale.files} files", where)
+
+
+async def versions(
+    few: Workspace, many: Workspace, pairs: int, scale: Scale, where: str = ""
+) -> list[Row]:
+    """Write many versions of a file, and a hundred of another; compare the verbs on them."""
+    for ws, count in ((few, 100), (many, scale.versions)):
+        for _ in range(count):
             await ws.write(_DEEP, BODY)
-        made.append(ws)
-    rows = []
-    for name, act in ON_A_FILE.items():
-        slices = timed(act, [_DEEP], scale.calls)
-        figures = await paired(partial(slices, made[0]), partial(slices, made[1]), pairs)
-        row = f"{name}: {scale.versions} versions / 100"
-        rows.append({"row": row, "at_most": 1.3, **figures})
-    return rows
+    acts = ON_A_FILE | FOLLOWED
+    what = f"{scale.versions} versions"
+    return await _compared(acts, [_DEEP], few, many, pairs, scale, what, where)
 
 
-async def _namespaces(folder: Path, pairs: int, scale: Scale, stack: AsyncExitStack) -> list[Row]:
-    """Compare a namespace among many with one among a hundred."""
-    made = []
-    for number in (100, scale.namespaces):
-        ws = await opened(folder, f"namespaces{number}", stack)
-        tasks = [
-            ws.for_namespace(f"n{n:05d}").write("/workspace/hot/f0.md", BODY) for n in range(number)
-        ]
-        for start in range(0, number, 500):
-            await asyncio.gather(*tasks[start : start + 500])
-        made.append(ws.for_namespace("n00050"))
-    rows = []
-    acts = {name: ON_HOT_FILES[name] for name in ("read", "stat", "write", "history, a page of 20")}
-    acts["namespaces, a page of 20"] = lambda ws, path: ws.namespaces(limit=20)
+async def namespaces(
+    few: Workspace, many: Workspace, pairs: int, scale: Scale, where: str = ""
+) -> list[Row]:
+    """Make many namespaces in a store, and a hundred in another; compare the verbs in one of each."""
+    for ws, count in ((few, 100), (many, scale.namespaces)):
+        for start in range(0, count, 500):
+            chosen = range(start, min(count, start + 500))
+            views = [ws.for_namespace(f"n{number:05d}") for number in chosen]
+            await asyncio.gather(*(view.write(_HOT[0], BODY) for view in views))
+    one, other = (ws.for_namespace("n00050") for ws in (few, many))
+    what = f"{scale.namespaces} namespaces"
+    rows = await _compared(ON_HOT_FILES, _HOT[:1], one, other, pairs, scale, what, where)
+    return rows + await _compared(ON_A_STORE, _HOT[:1], few, many, pairs, scale, what, where)
+
+
+async def _compared(
+    acts: dict[str, Act], paths: list[str], small: Workspace, large: Workspace, pairs: int,
+    scale: Scale, what: str, where: str,
+) -> list[Row]:  # fmt: skip
+    rows: list[Row] = []
     for name, act in acts.items():
-        slices = timed(act, ["/workspace/hot/f0.md"], scale.calls)
-        figures = await paired(partial(slices, made[0]), partial(slices, made[1]), pairs)
-        row = f"{name}: {scale.namespaces} namespaces / 100"
-        rows.append({"row": row, "at_most": 1.3, **figures})
+        slices = timed(act, paths, scale.calls)
+        figures = await paired(partial(slices, small), partial(slices, large), pairs)
+        rows.append({"row": f"{name}: {what} / 100{where}", "at_most": 1.3, **figures})
     return rows
 
 

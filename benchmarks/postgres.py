@@ -18,9 +18,11 @@ from dataclasses import dataclass
 import asyncpg
 
 from benchmarks.floor import BODY, HEAD, LOG
+from benchmarks.growth import Scale, hot_files, namespaces, versions
 from benchmarks.rows import GROWTH, create, overwrite, read
 from benchmarks.slices import paired
 from crux_workspace import Workspace, open_workspace
+from storage_adapters import migrate
 from tests.support.postgres import PostgresServer, serving
 
 __all__ = ["ROWS", "measure_postgres"]
@@ -45,6 +47,7 @@ select r.value, b.data, r.revision, r.at from records r left join bodies b on b.
 where r.part = $1 and r.key = $2
 """
 CLIENTS = 32
+_WHERE = " (postgres)"
 
 
 class PostgresFloor:
@@ -181,7 +184,7 @@ async def busy_event_p99(ws: Workspace, url: str, events: int = 400) -> float:
     return statistics.quantiles(late, n=100)[98]
 
 
-async def measure_postgres(pairs: int, large: int) -> list[dict[str, object]]:
+async def measure_postgres(pairs: int, scale: Scale) -> list[dict[str, object]]:
     """Measure every row of PostgreSQL."""
     found: list[dict[str, object]] = []
     async with AsyncExitStack() as stack:
@@ -201,7 +204,7 @@ async def measure_postgres(pairs: int, large: int) -> list[dict[str, object]]:
             found.append({"row": f"{row.name} (postgres)", "at_most": row.at_most, **figures})
         small, big = ws.for_namespace("small"), ws.for_namespace("big")
         await _fill(small, 100)
-        await _fill(big, large)
+        await _fill(big, scale.files)
         for growth in GROWTH:
 
             async def few(ours: Callable[[Workspace], Awaitable[float]] = growth.ours) -> float:
@@ -213,11 +216,16 @@ async def measure_postgres(pairs: int, large: int) -> list[dict[str, object]]:
             figures = await paired(few, many, pairs)
             found.append(
                 {
-                    "row": f"{growth.name}: {large} files / 100 (postgres)",
+                    "row": f"{growth.name}: {scale.files} files / 100 (postgres)",
                     "at_most": growth.at_most,
                     **figures,
                 }
             )
+        found += await hot_files(small, big, pairs, scale, _WHERE)
+        few, many = ws.for_namespace("few"), ws.for_namespace("many")
+        found += await versions(few, many, pairs, scale, _WHERE)
+        few, many = [await _database(server, name, stack) for name in ("hundred", "thousands")]
+        found += await namespaces(few, many, pairs, scale, _WHERE)
         ms = statistics.median([await busy_event_p99(ws, server.url()) for _ in range(3)])
         found.append(
             {
@@ -227,6 +235,13 @@ async def measure_postgres(pairs: int, large: int) -> list[dict[str, object]]:
             }
         )
     return found
+
+
+async def _database(server: PostgresServer, name: str, stack: AsyncExitStack) -> Workspace:
+    """Open a workspace in a database of its own."""
+    await server.create(name)
+    await asyncio.to_thread(migrate, server.url(name))
+    return await stack.enter_async_context(open_workspace(server.url(name)))
 
 
 async def _fill(ws: Workspace, files: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.floor import BODY
 from crux_workspace import Workspace
 
-__all__ = ["ON_A_FILE", "ON_HOT_FILES", "Act", "timed"]
+__all__ = ["FOLLOWED", "ON_A_FILE", "ON_A_STORE", "ON_HOT_FILES", "WHOLE", "Act", "timed"]
 
 Act = Callable[[Workspace, str], Awaitable[Any]]
 """One call, or a pair that leaves the file as it was, on a path of 1 KiB text."""
@@ -37,6 +37,41 @@ async def _undo(ws: Workspace, path: str) -> None:
 async def _publish(ws: Workspace, path: str) -> None:
     await ws.finalize(path)
     await ws.withdraw(path)
+
+
+async def _artifacts(ws: Workspace, path: str) -> None:
+    published = await ws.finalize(path)
+    await ws.artifacts(path=path)
+    await ws.resolve(published.uri)
+
+
+async def _move(ws: Workspace, path: str) -> None:
+    await ws.move(path, path + ".moved")
+    await ws.move(path + ".moved", path)
+
+
+async def _json(ws: Workspace, path: str) -> None:
+    del path
+    await ws.write("/workspace/hot/one.json", {"n": 1})
+    await ws.read_json("/workspace/hot/one.json")
+
+
+async def _stream(ws: Workspace, path: str) -> None:
+    async for _ in ws.stream(path):
+        pass
+
+
+async def _drop(ws: Workspace, path: str) -> None:
+    other = f"dropped{next(_fresh)}"
+    await ws.write(path, BODY, namespace=other)
+    await ws.drop_namespace(other)
+
+
+async def _watch(ws: Workspace, path: str) -> None:
+    async with ws.watch(path) as events:
+        await events.ready()
+        await ws.write(path, BODY)
+        await anext(events)
 
 
 async def _take_back(ws: Workspace, path: str) -> None:
@@ -68,16 +103,24 @@ ON_A_FILE: dict[str, Act] = {
     "read": lambda ws, path: ws.read(path),
     "stat": lambda ws, path: ws.stat(path),
     "exists": lambda ws, path: ws.exists(path),
+    "read_text": lambda ws, path: ws.read_text(path),
+    "read_bytes": lambda ws, path: ws.read_bytes(path),
+    "read_many": lambda ws, path: ws.read_many([path]),
+    "read_json": _json,
+    "stream": _stream,
+    "is_dir": lambda ws, path: ws.is_dir(path.rpartition("/")[0]),
     "write": lambda ws, path: ws.write(path, BODY),
     "edit": _edit,
     "append": _append,
     "update": lambda ws, path: ws.update(path, lambda text: text),
     "set": lambda ws, path: ws.set(path, metadata={"n": next(_fresh)}),
     "rename": _rename,
+    "move": _move,
     "copy": _copy,
     "delete, undo": _delete,
     "undo, redo": _undo,
     "finalize, withdraw": _publish,
+    "artifacts, resolve": _artifacts,
     "undo_commit": _take_back,
     "history, a page of 20": lambda ws, path: ws.history(path, limit=20),
     "diff": lambda ws, path: ws.diff(path),
@@ -89,7 +132,20 @@ ON_HOT_FILES: dict[str, Act] = {
     "create": lambda ws, path: ws.write(f"/workspace/new/{next(_fresh)}.md", BODY),
     "log, a page of 20": lambda ws, path: ws.log(limit=20),
     "usage": lambda ws, path: ws.usage(),
+    "cursor": lambda ws, path: ws.cursor(),
 }
+
+ON_A_STORE: dict[str, Act] = {
+    "namespaces, a page of 20": lambda ws, path: ws.namespaces(limit=20),
+    "drop_namespace": _drop,
+}
+"""What a view of one namespace cannot do."""
+
+FOLLOWED: dict[str, Act] = {"watch": _watch}
+"""What is measured and not counted: when a watcher asks the store is for the clock to say."""
+
+WHOLE = ("list", "walk", "grep", "gc")
+"""Verbs whose cost is that of all they look at."""
 
 
 def timed(act: Act, paths: list[str], calls: int) -> Callable[[Workspace], Awaitable[float]]:
