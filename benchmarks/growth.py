@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from functools import partial
@@ -85,14 +86,17 @@ async def versions(
 
 
 async def namespaces(
-    few: Workspace, many: Workspace, pairs: int, scale: Scale, where: str = ""
-) -> list[Row]:
-    """Make many namespaces in a store, and a hundred in another; compare the verbs in one of each."""
+    few: Workspace, many: Workspace, pairs: int, scale: Scale, where: str = "",
+    settle: Callable[[], Awaitable[None]] | None = None,
+) -> list[Row]:  # fmt: skip
+    """Make many namespaces in a store, and a hundred in another; compare the verbs in one of each, once both have settled."""
     for ws, count in ((few, 100), (many, scale.namespaces)):
         for start in range(0, count, 500):
             chosen = range(start, min(count, start + 500))
             views = [ws.for_namespace(f"n{number:05d}") for number in chosen]
             await asyncio.gather(*(view.write(_HOT[0], BODY) for view in views))
+    if settle is not None:
+        await settle()
     one, other = (ws.for_namespace("n00050") for ws in (few, many))
     what = f"{scale.namespaces} namespaces"
     rows = await _compared(ON_HOT_FILES, _HOT[:1], one, other, pairs, scale, what, where)

@@ -48,6 +48,7 @@ where r.part = $1 and r.key = $2
 """
 CLIENTS = 32
 _WHERE = " (postgres)"
+_DATABASES = ("hundred", "thousands")
 
 
 class PostgresFloor:
@@ -224,8 +225,14 @@ async def measure_postgres(pairs: int, scale: Scale) -> list[dict[str, object]]:
         found += await hot_files(small, big, pairs, scale, _WHERE)
         few, many = ws.for_namespace("few"), ws.for_namespace("many")
         found += await versions(few, many, pairs, scale, _WHERE)
-        few, many = [await _database(server, name, stack) for name in ("hundred", "thousands")]
-        found += await namespaces(few, many, pairs, scale, _WHERE)
+        few, many = [await _database(server, name, stack) for name in _DATABASES]
+
+        async def settle() -> None:
+            """Do now what autovacuum begins after so many writes, and what slows down others while it lasts."""
+            for name in _DATABASES:
+                await asyncio.to_thread(server.psql, name, "vacuum (analyze)")
+
+        found += await namespaces(few, many, pairs, scale, _WHERE, settle)
         ms = statistics.median([await busy_event_p99(ws, server.url()) for _ in range(3)])
         found.append(
             {

@@ -1,4 +1,4 @@
-"""The kit of watching on every bundled store; the servers and files with another way to the same data."""
+"""The kit of watching on every bundled store; servers, files and what a minimal store holds with another way to the same data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from crux_workspace.storage import Storage, memory_storage
-from crux_workspace.testing import WatchContract
+from crux_workspace.testing import MemoryMinimalStore, WatchContract
 from storage_adapters import open_storage
+from tests.support.adapted import journaled_storage
+from tests.support.redis_servers import RedisServer
 
 
 class TestWatchingMemory(WatchContract):
@@ -40,4 +42,33 @@ class TestWatchingPostgres(WatchContract):
     @pytest.fixture
     async def elsewhere(self, postgres_url: str) -> AsyncIterator[Storage]:
         async with open_storage(postgres_url) as opened:
+            yield opened
+
+
+@pytest.mark.redis
+class TestWatchingRedis(WatchContract):
+    @pytest.fixture
+    async def storage(self, redis_server: RedisServer) -> AsyncIterator[Storage]:
+        async with open_storage(redis_server.url()) as opened:
+            yield opened
+
+    @pytest.fixture
+    async def elsewhere(self, redis_server: RedisServer) -> AsyncIterator[Storage]:
+        async with open_storage(redis_server.url()) as opened:
+            yield opened
+
+
+class TestWatchingAJournaledStore(WatchContract):
+    @pytest.fixture
+    def below(self) -> MemoryMinimalStore:
+        return MemoryMinimalStore()
+
+    @pytest.fixture
+    async def storage(self, below: MemoryMinimalStore) -> AsyncIterator[Storage]:
+        async with journaled_storage(below) as opened:
+            yield opened
+
+    @pytest.fixture
+    async def elsewhere(self, below: MemoryMinimalStore) -> AsyncIterator[Storage]:
+        async with journaled_storage(below) as opened:
             yield opened
