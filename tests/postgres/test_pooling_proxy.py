@@ -75,6 +75,17 @@ async def test_many_clients_on_few_server_connections(
     assert sorted(int(line) for found in lines for line in found) == list(range(30))
 
 
+async def test_a_statement_takes_four_round_trips(
+    postgres_server: PostgresServer, pooling: PoolingProxy, opening: Opening
+) -> None:
+    ws = await opening(proxied(postgres_server, pooling))
+    await ws.write("/workspace/a", "x")
+    for _ in range(3):
+        before = pooling.trips
+        await ws.read_text("/workspace/a")
+        assert pooling.trips - before == 4
+
+
 async def test_without_saying_so_named_statements_would_break(
     postgres_server: PostgresServer, pooling: PoolingProxy
 ) -> None:

@@ -29,6 +29,8 @@ class PoolingProxy:
     port: int = 0
     refused: list[str] = field(default_factory=list)
     """Start-up parameters that it does not know, as pgbouncer refuses them."""
+    trips: int = 0
+    """How often a client waited for the server."""
     _servers: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = field(
         default_factory=asyncio.Queue
     )
@@ -91,44 +93,47 @@ class PoolingProxy:
             while (await asyncio.shield(asking))[0] != b"X":
                 back, forth = await self._servers.get()
                 try:
-                    asking = await _one_transaction(asking, reader, writer, back, forth)
+                    asking = await self._one_transaction(asking, reader, writer, back, forth)
                 finally:
                     self._servers.put_nowait((back, forth))
         finally:
             asking.cancel()
             await asyncio.wait([asking])
 
-
-async def _one_transaction(
-    asking: asyncio.Task[tuple[bytes, bytes]],
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    back: asyncio.StreamReader,
-    forth: asyncio.StreamWriter,
-) -> asyncio.Task[tuple[bytes, bytes]]:
-    """Pass messages both ways until the server is idle; returns the client's next message, which may take its time."""
-    due = 0
-    answering = asyncio.create_task(_message(back))
-    try:
-        while True:
-            done, _ = await asyncio.wait({asking, answering}, return_when=asyncio.FIRST_COMPLETED)
-            if answering in done:
-                kind, message = answering.result()
-                writer.write(message)
-                due -= kind == b"Z"
-                if kind == b"Z" and not due and message[-1:] == b"I":
-                    return asking
-                answering = asyncio.create_task(_message(back))
-            else:
-                kind, message = asking.result()
-                if kind == b"X":  # gone in the middle of a transaction
-                    await _rolled_back(back, forth, answering)
-                    return asking
-                forth.write(message)
-                due += kind in (b"S", b"Q")
-                asking = asyncio.create_task(_message(reader))
-    finally:
-        answering.cancel()
+    async def _one_transaction(
+        self,
+        asking: asyncio.Task[tuple[bytes, bytes]],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        back: asyncio.StreamReader,
+        forth: asyncio.StreamWriter,
+    ) -> asyncio.Task[tuple[bytes, bytes]]:
+        """Pass messages both ways until the server is idle; returns the client's next message, which may take its time."""
+        due = 0
+        answering = asyncio.create_task(_message(back))
+        try:
+            while True:
+                done, _ = await asyncio.wait(
+                    {asking, answering}, return_when=asyncio.FIRST_COMPLETED
+                )
+                if answering in done:
+                    kind, message = answering.result()
+                    writer.write(message)
+                    due -= kind == b"Z"
+                    if kind == b"Z" and not due and message[-1:] == b"I":
+                        return asking
+                    answering = asyncio.create_task(_message(back))
+                else:
+                    kind, message = asking.result()
+                    if kind == b"X":  # gone in the middle of a transaction
+                        await _rolled_back(back, forth, answering)
+                        return asking
+                    forth.write(message)
+                    due += kind in (b"S", b"Q")
+                    self.trips += kind in (b"S", b"Q", b"H")
+                    asking = asyncio.create_task(_message(reader))
+        finally:
+            answering.cancel()
 
 
 async def _rolled_back(
