@@ -140,6 +140,24 @@ async def test_migrating_again_and_from_many_at_once_is_done_once(
     await (await opening(url)).write(A, "x")
 
 
+async def test_who_migrates_waits_for_another_who_does(url: str) -> None:
+    other = await connect(parse(url))
+    doing = other.transaction()
+    await doing.start()
+    await other.execute("select pg_advisory_xact_lock(hashtextextended('crux_workspace', 1))")
+    migrating = asyncio.create_task(asyncio.to_thread(migrate, url))
+    waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    async with asyncio.timeout(20):
+        while not await other.fetchval(waiting):
+            assert not migrating.done(), "it did not wait"
+            await asyncio.sleep(0.01)
+    assert await other.fetchval("select to_regnamespace('crux_workspace')") is None
+    await doing.commit()
+    await migrating
+    assert await other.fetchval("select count(*) from crux_workspace.compatibility") == 1
+    await other.close()
+
+
 async def test_migrating_waits_for_commits_and_they_for_it(url: str) -> None:
     migrate(url)
     async with await PostgresRecordStore.open(url) as store:
