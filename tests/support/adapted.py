@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 
+from crux_workspace.model.clocks import Clock, wall_clock_ms
 from crux_workspace.storage import MemoryAssetStore, MemoryRecordStore, Storage
 from crux_workspace.testing import MemoryMinimalStore
 from storage_adapters.journaled import journaled
@@ -31,8 +32,10 @@ async def s3_assets(
     *,
     settings: S3Settings | None = None,
     endpoint: str | None = None,
+    clock: Clock = wall_clock_ms,
 ) -> S3AssetStore:
     """Open assets in the test server's bucket, by default below a prefix of their own."""
     server = await asyncio.to_thread(s3_server)
     client = server.client(settings=settings, endpoint=endpoint)
-    return S3AssetStore(client, server.bucket, prefix or secrets.token_hex(6), settings=settings)
+    place = prefix or secrets.token_hex(6)
+    return S3AssetStore(client, server.bucket, place, settings=settings, clock=clock)
