@@ -20,10 +20,16 @@ _NODE_TIMEOUT_MS = 1500
 
 
 class RedisCluster:
-    """Nodes that hold the slots by thirds."""
+    """Nodes that hold the slots by thirds.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Where their files are.
+        settings: Settings of each of them, as `RedisServer` takes them.
+    """
+
+    def __init__(self, folder: Path, **settings: object) -> None:
         self.folder = folder
+        self._settings = settings
         self.nodes: list[RedisServer] = []
 
     def add(self) -> RedisServer:
@@ -34,6 +40,7 @@ class RedisCluster:
             cluster_node_timeout=_NODE_TIMEOUT_MS,
             cluster_port=free_port(),
             cluster_replica_validity_factor=0,
+            **self._settings,
         )
         node.start()
         self.nodes.append(node)
@@ -117,10 +124,10 @@ def _done(command: Callable[..., object], *arguments: object) -> bool:
 
 
 @contextlib.contextmanager
-def cluster_of_three() -> Iterator[RedisCluster]:
-    """Run a Cluster; nothing of it is left at the end."""
+def cluster_of_three(**settings: object) -> Iterator[RedisCluster]:
+    """Run a Cluster with these settings; nothing of it is left at the end."""
     with tempfile.TemporaryDirectory(prefix="crux-rc-", ignore_cleanup_errors=True) as folder:
-        cluster = RedisCluster(Path(folder))
+        cluster = RedisCluster(Path(folder), **settings)
         try:
             cluster.form()
             yield cluster
