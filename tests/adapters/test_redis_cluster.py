@@ -121,6 +121,26 @@ async def test_a_slot_that_moves_takes_its_namespace_along(cluster: RedisCluster
         assert (await ws.log(limit=1))[0].sequence == written + 1
 
 
+async def test_a_slot_that_is_on_its_way_is_followed_by_each_call(cluster: RedisCluster) -> None:
+    """All its keys have moved, and the node of the slot is still the old one: it answers each call by ASK."""
+    partition = partition_name("default", "on its way")
+    slot = slot_of(partition)
+    source = cluster.holder(slot)
+    target = next(node for node in cluster.nodes if node is not source)
+    async with open_workspace(cluster.url(), namespace="on its way") as ws:
+        await ws.write(A, "0\n")
+        await ws.write("/workspace/b.bin", bytes(300_000))
+        for one, other in ((source, target), (target, source)):
+            await asyncio.to_thread(_move_keys, cluster, slot, one, other)
+            async with asyncio.timeout(10):
+                await ws.append(A, "1\n")
+                assert await ws.read_bytes("/workspace/b.bin") == bytes(300_000)
+            await asyncio.to_thread(_settle_slot, cluster, slot, other)
+            await ws.append(A, "2\n")
+        assert (await ws.read_text(A)).split() == ["0", "1", "2", "1", "2"]
+        assert (await ws.log(limit=1))[0].sequence == 6
+
+
 async def _until(holds: object) -> None:
     assert callable(holds)
     async with asyncio.timeout(30):
@@ -130,16 +150,24 @@ async def _until(holds: object) -> None:
 
 def _move(cluster: RedisCluster, slot: int, source: RedisServer, target: RedisServer) -> None:
     """Move a slot as an administrator does: key by key, while both nodes serve it."""
+    _move_keys(cluster, slot, source, target)
+    _settle_slot(cluster, slot, target)
+
+
+def _move_keys(cluster: RedisCluster, slot: int, source: RedisServer, target: RedisServer) -> None:
     with source.client() as one, target.client() as other:
         there, here = cluster.id(target), cluster.id(source)
         other.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", here)
         one.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", there)
         while keys := one.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 2):
             one.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
-        for client in (other, one):
+
+
+def _settle_slot(cluster: RedisCluster, slot: int, target: RedisServer) -> None:
+    there = cluster.id(target)
+    for node in sorted(cluster.nodes, key=lambda node: node is not target):
+        with node.client() as client:
             client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", there)
-    with next(n for n in cluster.nodes if n not in (source, target)).client() as third:
-        third.execute_command("CLUSTER", "SETSLOT", slot, "NODE", there)
 
 
 @pytest.fixture

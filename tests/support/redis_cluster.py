@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from storage_adapters.redis.keyspace import Keyspace, slot_of_bucket
 from tests.support.ports import free_port
 from tests.support.redis_servers import RedisServer
 
-__all__ = ["RedisCluster", "cluster_of_three", "slot_of"]
+__all__ = ["RedisCluster", "cluster_of_three", "emptied_cluster", "slot_of"]
 
 _SLOTS = 16384
 _READY_S = 30
@@ -133,3 +135,20 @@ def cluster_of_three(**settings: object) -> Iterator[RedisCluster]:
             yield cluster
         finally:
             cluster.end()
+
+
+@lru_cache(maxsize=1)
+def _shared_cluster() -> RedisCluster:
+    stack = contextlib.ExitStack()
+    cluster = stack.enter_context(cluster_of_three())
+    atexit.register(stack.close)
+    return cluster
+
+
+def emptied_cluster() -> RedisCluster:
+    """Return the Cluster that the tests of this process share, with nothing in it."""
+    cluster = _shared_cluster()
+    for node in cluster.nodes:
+        with node.client() as client:
+            client.flushall()
+    return cluster
