@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from crux_workspace import Workspace
     from crux_workspace.storage import Storage
     from tests.support.postgres import PostgresServer
+    from tests.support.redis_cluster import RedisCluster
     from tests.support.redis_servers import RedisServer
 
 _CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -81,14 +83,38 @@ POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
 REDIS = pytest.param("redis", marks=[pytest.mark.redis, pytest.mark.more_stores])
 JOURNALED = pytest.param("journaled", marks=pytest.mark.more_stores)
 S3 = pytest.param("s3", marks=[pytest.mark.s3, pytest.mark.more_stores])
+CLUSTER = pytest.param("redis cluster", marks=[pytest.mark.redis, pytest.mark.more_stores])
+OBSTORE = pytest.param("obstore", marks=[pytest.mark.s3, pytest.mark.more_stores])
 BUNDLED = ["memory", "sqlite", POSTGRES]
 SERVERS = [POSTGRES, REDIS]
-ALL_STORES = os.environ.get("CRUX_STORES") == "all"
-"""Play on Redis, on journaled stores, and on assets in S3 too: `CRUX_STORES=all`, as ``make test`` does in a run of its own."""
-ON_DEMAND = [REDIS, JOURNALED, S3] if ALL_STORES else []
+EVERY_STORE = os.environ.get("CRUX_STORES") == "every"
+ALL_STORES = EVERY_STORE or os.environ.get("CRUX_STORES") == "all"
+"""Play on Redis, on journaled stores, and on assets in S3 too: `CRUX_STORES=all`, as ``make test`` does in a run of its own.
+
+It plays a sample of the tests on a Redis Cluster and on assets by obstore; `CRUX_STORES=every` plays them all there.
+"""
+SAMPLED = {"redis cluster", "obstore"}
+ONE_OF = 25
+RECORDS_ON_DEMAND = [REDIS, CLUSTER] if ALL_STORES else []
+ON_DEMAND = [REDIS, JOURNALED, S3, CLUSTER, OBSTORE] if ALL_STORES else []
 
 
-@pytest.fixture(params=[*BUNDLED, *ON_DEMAND[:1]])
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is no part of the sample; it is the same one in every run."""
+    left_out = {item for item in items if not EVERY_STORE and _is_left_out(item)}
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    played = getattr(item, "callspec", None)
+    if played is None or SAMPLED.isdisjoint(map(str, played.params.values())):
+        return False
+    return crc32(item.nodeid.encode()) % ONE_OF != 0
+
+
+@pytest.fixture(params=[*BUNDLED, *RECORDS_ON_DEMAND])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty store, of each bundled kind in turn."""
     if request.param == "postgres":
@@ -98,6 +124,8 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "redis":
         url: str = request.getfixturevalue("redis_server").url()
         return url
+    if request.param == "redis cluster":
+        return _emptied_cluster().url()
     return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/work.db"
 
 
@@ -106,7 +134,7 @@ async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     """An empty storage, of each bundled kind in turn."""
     from crux_workspace.storage import memory_storage
     from storage_adapters import open_storage
-    from tests.support.adapted import journaled_storage, s3_storage
+    from tests.support.adapted import journaled_storage, obstore_storage, s3_storage
     from tests.support.postgres import empty
 
     if request.param == "memory":
@@ -115,6 +143,8 @@ async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         opened = journaled_storage()
     elif request.param == "s3":
         opened = await s3_storage()
+    elif request.param == "obstore":
+        opened = await obstore_storage()
     elif request.param == "postgres":
         server: PostgresServer = request.getfixturevalue("postgres_server")
         await empty(server)
@@ -122,10 +152,18 @@ async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     elif request.param == "redis":
         redis: RedisServer = request.getfixturevalue("redis_server")
         opened = await open_storage(redis.url())
+    elif request.param == "redis cluster":
+        opened = await open_storage(_emptied_cluster().url())
     else:
         opened = await open_storage(f"sqlite:///{tmp_path}/work.db?durability=normal")
     yield opened
     await opened.aclose()
+
+
+def _emptied_cluster() -> RedisCluster:
+    from tests.support.redis_cluster import emptied_cluster
+
+    return emptied_cluster()
 
 
 @pytest.fixture

@@ -278,7 +278,8 @@ async def _orphans(space: Space, assets: AssetStore, horizon: int) -> list[Asset
             raise
         except Exception as error:
             raise unavailable("asset store", error) from error
-        old = [info for info in page.assets if info.created_at <= horizon]
+        ours = (info for info in page.assets if not _lies_deeper(info.ref, prefix))
+        old = [info for info in ours if info.created_at <= horizon]
         counts = await space.ports.reader.get_many(
             [asset_key(info.ref) for info in old], bodies=False
         )
@@ -289,6 +290,11 @@ async def _orphans(space: Space, assets: AssetStore, horizon: int) -> list[Asset
         if page.next is None:
             return orphans
         after = page.next
+
+
+def _lies_deeper(ref: str, prefix: str) -> bool:
+    """Whether an asset is not the namespace's own: no put of ours goes into a folder of its folder, but another store's prefix may."""
+    return ref.startswith(prefix) and "/" in ref[len(prefix) :]
 
 
 async def _trim_log(space: Space, found: _Found, *, dry_run: bool) -> None:

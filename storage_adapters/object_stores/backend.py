@@ -79,13 +79,26 @@ def _arguments(scheme: str, options: dict[str, str]) -> dict[str, Any]:
         "connect_timeout": timedelta(seconds=_CONNECT_S),
         "user_agent": "crux-workspace",
     }
-    if options.get("endpoint_url", "").startswith("http://"):
+    if _is_plain(options.get("endpoint_url", "https://")):
         client["allow_http"] = True
     return {
         **{_CONFIGURED[scheme][name]: value for name, value in options.items()},
         "client_options": client,
         "retry_config": {"max_retries": retries, "retry_timeout": timeout * (retries + 1)},
     }
+
+
+def _is_plain(endpoint: str) -> bool:
+    """Whether an endpoint is reached without TLS; one with credentials would show them in the errors of obstore."""
+    try:
+        parts = urlsplit(endpoint)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc:
+        raise InvalidInputError(
+            "endpoint_url is an http:// or https:// URL with a host and without credentials; those come from the environment."
+        )
+    return parts.scheme == "http"
 
 
 def _base_error() -> type[Exception]:

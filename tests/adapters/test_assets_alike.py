@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from crux_workspace.testing import FixedClock
 from storage_adapters.local_files import LocalFilesAssetStore
 from storage_adapters.object_stores import ObstoreAssetStore, obstore_backend
 from storage_adapters.redis import RedisAssetStore
+from tests.support.adapted import s3_assets
 from tests.support.azurite import KEY, azurite
 from tests.support.gcs_server import gcs_front
 from tests.support.redis_servers import RedisServer
@@ -132,6 +134,58 @@ async def test_collecting_harms_no_reader_and_no_writer(
     for n in range(4):
         assert await ws.read_bytes(f"/workspace/{n}.bin") == b"newer" * 50_000
     assert await held(assets) == 8, "the old one is gone, every version is kept"
+
+
+Opened = Callable[[str], Awaitable[AssetStore]]
+
+
+@pytest.fixture(params=["folder", "obstore folder", pytest.param("s3", marks=pytest.mark.s3)])
+async def beside(
+    request: pytest.FixtureRequest, now: FixedClock, tmp_path: Path
+) -> AsyncIterator[Opened]:
+    """Opens assets at places whose names the caller chooses."""
+    async with AsyncExitStack() as stack:
+        root = secrets.token_hex(6)
+
+        async def opened(name: str) -> AssetStore:
+            if request.param == "folder":
+                return LocalFilesAssetStore(tmp_path / name, clock=now)
+            if request.param == "obstore folder":
+                return await _cloud(f"obstore+file://{tmp_path / name}", now)
+            store = await s3_assets(f"{root}/{name}", clock=now)
+            return await stack.enter_async_context(store)
+
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "names", [("a", "ab"), ("a", "a/w"), ("a", "a/w/n"), ("a", "a/w/n/w/n")], ids="-".join
+)
+async def test_a_place_beside_or_below_another_one_loses_nothing_to_its_collection(
+    names: tuple[str, str], beside: Opened, now: FixedClock
+) -> None:
+    places = [await beside(name) for name in names]
+    spaces = [
+        workspace(id="w", namespace="n", records=MemoryRecordStore(), assets=place, clock=now)
+        for place in places
+    ]
+    for number, ws in enumerate(spaces):
+        await ws.write(A, bytes([number]) * 100_000)
+        await ws.write(B, bytes([number + 8]) * 100_000)
+        await ws.delete(B, purge=True)
+        await places[number].put(b"orphan", PutOptions(key=f"w/n/{'0' * 32}", mime_type="x/y"))
+    now.advance(2 * HOUR_MS)
+    for ws in (*spaces, *spaces):
+        await ws.gc(dry_run=False)
+    for number, ws in enumerate(spaces):
+        assert await ws.read_bytes(A) == bytes([number]) * 100_000
+        listed = (await places[number].list("w/n/", limit=9)).assets
+        assert len([info for info in listed if info.ref.count("/") == 2]) == 1, "orphans are gone"
+        await ws.drop_namespace("n")
+    await spaces[0].gc(dry_run=False)
+    assert (await places[1].list("w/n/", limit=9)).assets, "only its own collection may take it"
+    for ws in spaces:
+        await ws.aclose()
 
 
 async def test_a_process_whose_clock_is_ahead_loses_nothing_of_the_others(

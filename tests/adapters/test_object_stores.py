@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
+import traceback
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +15,13 @@ import pytest
 from obstore.store import S3Store
 
 from crux_workspace import workspace
-from crux_workspace.errors import ErrorCode, StateError, StorageError, UnsupportedError
+from crux_workspace.errors import (
+    ErrorCode,
+    InvalidInputError,
+    StateError,
+    StorageError,
+    UnsupportedError,
+)
 from crux_workspace.storage import AssetNotFound, AssetTooLarge, MemoryRecordStore, PutOptions
 from crux_workspace.testing import FixedClock
 from crux_workspace.testing.asset_checks.shelf import chunks, payload
@@ -22,6 +29,7 @@ from storage_adapters.object_stores import ObstoreAssetStore, obstore_backend
 from tests.support.azurite import KEY, azurite
 from tests.support.gcs_server import GcsFront, gcs_front
 from tests.support.http_faults import Action, HttpFaults, busy, http_faults, times
+from tests.support.ports import free_port
 from tests.support.s3_server import Identity, S3Server, s3_server
 
 pytestmark = pytest.mark.s3
@@ -200,6 +208,57 @@ async def test_what_cannot_be_signed_says_so(
     await local.aclose()
     with pytest.raises(StateError):
         await local.get("w/n/x.1700000000000")
+
+
+_SECRET = "s3cr3t-and-shown-nowhere"  # noqa: S105 - it opens nothing
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"az://container/p?account=somebody&endpoint_url=http://127.0.0.1:{free_port()}/somebody",
+        f"obstore+s3://bucket/p?region=us-east-1&endpoint_url=http://127.0.0.1:{free_port()}",
+    ],
+)
+async def test_credentials_are_in_no_error(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody answers, and no URL that obstore asked for, with its signature or token, stands in a cause."""
+    for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, _SECRET)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
+    token = f"sv=2023-11-03&ss=b&srt=sco&sp=rwdl&se=2040-01-01T00:00:00Z&sig={_SECRET}"
+    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", token)
+    store = await obstore_backend(f"{url}&max_retries=0")
+    for call in (
+        store.put(b"x", options()),
+        store.put(chunks(LARGE, 1 << 20), options()),
+        store.get("w/n/x.1700000000000"),
+        store.list("w/", limit=9),
+        store.delete("w/n/x.1700000000000"),
+    ):
+        with pytest.raises(StorageError) as caught:
+            await call
+        assert _SECRET not in "".join(traceback.format_exception(caught.value))
+    assert _SECRET not in repr(store) + repr(vars(store))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"obstore+s3://bucket/p?endpoint_url=http://user:{_SECRET}@127.0.0.1:9",
+        f"az://container/p?account=a&endpoint_url=https://user:{_SECRET}@127.0.0.1:9/a",
+        f"gs://bucket/p?endpoint_url=https://{_SECRET}@127.0.0.1:9",
+        f"gs://bucket/p?endpoint_url=https://[{_SECRET}",
+        f"gs://bucket/p?endpoint_url=ftp://{_SECRET}",
+        f"obstore+s3://user:{_SECRET}@bucket/p",
+        f"obstore+s3://bucket/p?secret_access_key={_SECRET}",
+        f"obstore+s3://bucket/p?max_retries={_SECRET}",
+    ],
+)
+async def test_a_url_with_credentials_is_refused_without_being_repeated(url: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        await obstore_backend(url)
+    assert _SECRET not in str(caught.value)
+    assert _SECRET not in repr(caught.value.to_dict())
 
 
 @pytest.mark.parametrize("url", ["gs://bucket/a/b", "az://container/a?account=somebody"])

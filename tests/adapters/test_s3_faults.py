@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import datetime
 import gc
+import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import botocore.auth
 import pytest
@@ -476,6 +478,61 @@ async def test_a_closed_store_says_so(prefix: str) -> None:
     await store.aclose()
     with pytest.raises(StateError):
         await store.get("w/n/x.1700000000000")
+
+
+# -- the rights that the page asks for
+
+_ACTIONS = {
+    ("PUT", ""): "s3:PutObject",
+    ("PUT", "uploadId"): "s3:PutObject",
+    ("POST", "uploads"): "s3:PutObject",
+    ("POST", "uploadId"): "s3:PutObject",
+    ("GET", ""): "s3:GetObject",
+    ("DELETE", "uploadId"): "s3:AbortMultipartUpload",
+    ("DELETE", ""): "s3:DeleteObject",
+    ("POST", "delete"): "s3:DeleteObject",
+    ("GET", "list-type"): "s3:ListBucket",
+    ("GET", "uploads"): "s3:ListBucketMultipartUploads",
+}
+"""By method and sub-resource, what S3 calls the right to a request."""
+
+
+def _right_to(request: Request) -> str:
+    named = dict(parse_qsl(request.query, keep_blank_values=True))
+    told = [name for name in ("uploadId", "uploads", "delete", "list-type") if name in named]
+    return _ACTIONS[request.method, "".join(told)]
+
+
+async def test_what_is_asked_for_needs_the_rights_of_the_page_and_no_others(
+    faults: HttpFaults, prefix: str, server: S3Server
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "deploy-s3.md").read_text(encoding="utf-8")
+    policy = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    granted: dict[str, str] = {}
+    for statement in policy["Statement"]:
+        actions = statement["Action"]
+        for action in actions if isinstance(actions, list) else [actions]:
+            granted[action] = statement["Resource"]
+    async with await s3_assets(prefix, settings=QUICK, endpoint=faults.url) as store:
+        small, large = await store.put(b"x", options()), await store.put(LARGE, options())
+        assert await store.get(small.ref) == b"x"
+        assert len([chunk async for chunk in store.stream(large.ref, 5, 6)]) == 1
+        with pytest.raises(AssetNotFound):
+            await store.get("w/n/x.1700000000000")
+        await store.list("w/", limit=9)
+        await asyncio.to_thread(
+            server.client().create_multipart_upload, Bucket=server.bucket, Key=f"{prefix}/w/n/stale"
+        )
+        assert await store.abort_stale_uploads(older_than_ms=-60_000) == 1
+        await store.delete(small.ref)
+        await store.delete_many([large.ref])
+    asked = [(_right_to(request), request) for request in faults.seen]
+    assert {action for action, _ in asked} == set(granted)
+    for action, request in asked:
+        if granted[action].endswith("/*") and "delete" not in request.query:
+            assert request.path.startswith(f"/{server.bucket}/{prefix}/"), "below the prefix only"
+        if action == "s3:ListBucket":
+            assert f"prefix={prefix}%2F" in request.query
 
 
 # -- what is not ours

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from storage_adapters.redis.keyspace import Keyspace, slot_of_bucket
 from tests.support.ports import free_port
 from tests.support.redis_servers import RedisServer
 
-__all__ = ["RedisCluster", "cluster_of_three", "slot_of"]
+__all__ = ["RedisCluster", "cluster_of_three", "emptied_cluster", "slot_of"]
 
 _SLOTS = 16384
 _READY_S = 30
@@ -20,10 +22,16 @@ _NODE_TIMEOUT_MS = 1500
 
 
 class RedisCluster:
-    """Nodes that hold the slots by thirds."""
+    """Nodes that hold the slots by thirds.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Where their files are.
+        settings: Settings of each of them, as `RedisServer` takes them.
+    """
+
+    def __init__(self, folder: Path, **settings: object) -> None:
         self.folder = folder
+        self._settings = settings
         self.nodes: list[RedisServer] = []
 
     def add(self) -> RedisServer:
@@ -34,6 +42,7 @@ class RedisCluster:
             cluster_node_timeout=_NODE_TIMEOUT_MS,
             cluster_port=free_port(),
             cluster_replica_validity_factor=0,
+            **self._settings,
         )
         node.start()
         self.nodes.append(node)
@@ -117,12 +126,29 @@ def _done(command: Callable[..., object], *arguments: object) -> bool:
 
 
 @contextlib.contextmanager
-def cluster_of_three() -> Iterator[RedisCluster]:
-    """Run a Cluster; nothing of it is left at the end."""
+def cluster_of_three(**settings: object) -> Iterator[RedisCluster]:
+    """Run a Cluster with these settings; nothing of it is left at the end."""
     with tempfile.TemporaryDirectory(prefix="crux-rc-", ignore_cleanup_errors=True) as folder:
-        cluster = RedisCluster(Path(folder))
+        cluster = RedisCluster(Path(folder), **settings)
         try:
             cluster.form()
             yield cluster
         finally:
             cluster.end()
+
+
+@lru_cache(maxsize=1)
+def _shared_cluster() -> RedisCluster:
+    stack = contextlib.ExitStack()
+    cluster = stack.enter_context(cluster_of_three())
+    atexit.register(stack.close)
+    return cluster
+
+
+def emptied_cluster() -> RedisCluster:
+    """Return the Cluster that the tests of this process share, with nothing in it."""
+    cluster = _shared_cluster()
+    for node in cluster.nodes:
+        with node.client() as client:
+            client.flushall()
+    return cluster

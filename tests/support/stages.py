@@ -29,10 +29,11 @@ from storage_adapters.journaled import journaled
 from storage_adapters.redis import RedisRecordStore
 from storage_adapters.sql import SqliteRecordStore
 from storage_adapters.sql.postgres import PostgresRecordStore
-from tests.conftest import ALL_STORES, JOURNALED, POSTGRES, REDIS
+from tests.conftest import ALL_STORES, CLUSTER, JOURNALED, POSTGRES, REDIS
 from tests.support.dumps import dump
 from tests.support.guessing_store import GuessingRecordStore
 from tests.support.postgres import PostgresServer, empty
+from tests.support.redis_cluster import emptied_cluster
 from tests.support.redis_servers import emptied_server
 from tests.support.soundness import Records, check_sound
 from tests.support.verb_cases import Case, make, seed
@@ -54,14 +55,8 @@ def chosen(items: Iterable[T], by: str, share: float) -> list[T]:
     return random.Random(by).sample(every, most)
 
 
-KINDS = [
-    "memory",
-    "commit only",
-    "guessing",
-    "sqlite",
-    POSTGRES,
-    *([REDIS, JOURNALED] if ALL_STORES else []),
-]
+MORE = [REDIS, JOURNALED, CLUSTER] if ALL_STORES else []
+KINDS = ["memory", "commit only", "guessing", "sqlite", POSTGRES, *MORE]
 
 
 @dataclass
@@ -141,8 +136,8 @@ class Stage:
     @property
     def share(self) -> float:
         """Which share of a larger sweep is played where not everything is."""
-        shares = {"guessing": 0.2, "sqlite": 0.2, "postgres": 0.1, "redis": 0.2, "journaled": 0.2}
-        return shares.get(self.kind, 0.4)
+        shares = {"memory": 0.4, "commit only": 0.4, "postgres": 0.1}
+        return shares.get(self.kind, 0.2)
 
     @property
     def records(self) -> RecordStore:
@@ -193,6 +188,9 @@ async def open_stage(
             yield Stage(kind, records, _as_it_is)
     elif kind == "redis":
         async with await RedisRecordStore.open(emptied_server().url()) as redis_store:
+            yield Stage(kind, redis_store, _as_it_is)
+    elif kind == "redis cluster":
+        async with await RedisRecordStore.open(emptied_cluster().url()) as redis_store:
             yield Stage(kind, redis_store, _as_it_is)
     else:
         store = await SqliteRecordStore.open(folder / "records.db", durability="normal")
