@@ -355,6 +355,7 @@ def _walk(
                 f"The folder holds more than {limit:,} entries.",
                 code=ErrorCode.QUOTA_EXCEEDED,
                 details={"limit": limit},
+                hint="Name a folder that holds fewer.",
             )
         if stat.S_ISDIR(found.st_mode) and not (not prefix and name in prune):
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
