@@ -11,6 +11,7 @@ from typing import Any
 
 from crux_workspace.errors import InternalError, InvalidInputError, WorkspaceError
 from crux_workspace.model.failures import where_it_failed
+from crux_workspace.model.options import shown
 from crux_workspace.model.sendable import writable
 from crux_workspace.model.values import Value
 
@@ -242,7 +243,8 @@ class ToolSet:
         if tool is None:
             return ToolResult.failure(
                 InvalidInputError(
-                    f"There is no tool {name!r}.", hint=f"Call one of: {', '.join(self._tools)}."
+                    f"There is no tool {shown(name)}.",
+                    hint=f"Call one of: {', '.join(self._tools)}.",
                 )
             )
         return await tool.call(arguments, call_id=call_id)
