@@ -70,6 +70,7 @@ class WatchMethods:
             RuntimeRequiredError: Neither the workspace nor the process has a runtime (``RUNTIME_REQUIRED``).
             InvalidInputError: A malformed cursor (``INVALID_CURSOR``; one of another namespace fails in `WatchHandle.ready` or the
                 first step) or a bad option (``INVALID_ARGUMENT``).
+            AccessDeniedError: The path is outside all mounts, where nothing is ever told (``OUTSIDE_MOUNTS``).
 
         Cost:
             pages; 1 read for the commits since the last one, 1 store call a poll, whatever the number of watches
@@ -92,6 +93,7 @@ class WatchMethods:
         if on_error is not None and not callable(on_error):
             raise InvalidInputError("on_error must be callable or None.")
         where, directory = ("/", True) if path is None else normalise_directory_hint(path)
+        core.router.browsable(where)
         deep = where == "/" if recursive is None else recursive
         place = None if cursor is None else parse_event_cursor(cursor)
         for name, number in (("poll_interval_ms", poll_interval_ms), ("limit", limit)):
