@@ -450,7 +450,7 @@ class _Attempts(Generic[_T]):
         path = self.call.paths[0] if self.call.paths else None
         return LimitExceededError(
             f"{self.call.verb} of {path} was refused: it would take the namespace from {exceeded.used} to "
-            f"{exceeded.used + exceeded.added}, {limit_name} is {exceeded.limit}; delete something first.",
+            f"{exceeded.used + exceeded.added}, {limit_name} is {exceeded.limit}.",
             code=ErrorCode.QUOTA_EXCEEDED,
             details={
                 "path": path,
