@@ -92,6 +92,66 @@ class ErrorCode(StrEnum):
     RESUME_IN_PROGRESS = "RESUME_IN_PROGRESS"
     MALFORMED_CHECKPOINT = "MALFORMED_CHECKPOINT"
 
+    @property
+    def hint(self) -> str:
+        """What to do, in one sentence, where an error of this code gives no better hint."""
+        return _HINTS[self]
+
+
+_HINTS: dict[ErrorCode, str] = {
+    ErrorCode.INVALID_PATH: "Name an absolute path below a mount, such as '/workspace/notes.md'.",
+    ErrorCode.INVALID_ARGUMENT: "Correct that argument, then call again.",
+    ErrorCode.INVALID_CONTENT: "Send text that UTF-8 has, a JSON value, or bytes.",
+    ErrorCode.EDIT_NOT_FOUND: "Read the file, and copy what is to be replaced from it exactly.",
+    ErrorCode.EDIT_AMBIGUOUS: "Read the lines around the hits to tell them apart.",
+    ErrorCode.BINARY_CONTENT: "Take its bytes, by read_bytes or stream.",
+    ErrorCode.INVALID_CURSOR: "Begin anew: a cursor continues only what gave it.",
+    ErrorCode.INVALID_REGEX: "Correct the expression, or search for the literal text.",
+    ErrorCode.FILE_NOT_FOUND: "List its directory to see what is there.",
+    ErrorCode.VERSION_NOT_FOUND: "Take a version from the file's history.",
+    ErrorCode.VERSION_EXPIRED: "It is gone for good; take a later version from the file's history.",
+    ErrorCode.COMMIT_NOT_FOUND: "Take a commit that the log still lists.",
+    ErrorCode.ALREADY_EXISTS: "Choose a name that is free.",
+    ErrorCode.PATH_TYPE_CONFLICT: "Choose another path: at each there is a file or a directory, never both.",
+    ErrorCode.OUTSIDE_MOUNTS: "Name a path below one of the mounts; they are what listing '/' shows.",
+    ErrorCode.READ_ONLY_MOUNT: "Write below a mount whose access is readwrite.",
+    ErrorCode.VERSION_CONFLICT: "Read it again and decide again.",
+    ErrorCode.TRANSACTION_CONFLICT: "Begin another transaction and read everything anew.",
+    ErrorCode.FILE_TOO_LARGE: "Split the content into several files, or have the limit raised.",
+    ErrorCode.QUOTA_EXCEEDED: "Remove what is not needed any more, or have the limit raised.",
+    ErrorCode.COMMIT_TOO_LARGE: "Split the work into several calls.",
+    ErrorCode.NOTHING_TO_UNDO: "See the history for what there is to go back to.",
+    ErrorCode.NOTHING_TO_REDO: "Only what the latest undo took back can be redone.",
+    ErrorCode.TRANSACTION_CLOSED: "Make all calls of a transaction before its end.",
+    ErrorCode.WORKSPACE_CLOSED: "Open a new one, and close it only behind the last call.",
+    ErrorCode.WRONG_THREAD: "Await the asynchronous form here, or call from another thread.",
+    ErrorCode.WRONG_LOOP: "Each belongs to the event loop that it was made on: call it there.",
+    ErrorCode.FORKED: "Open everything anew in the child; connections do not outlive a fork.",
+    ErrorCode.SCHEMA_OUT_OF_DATE: "Migrate it with the newest library that uses it.",
+    ErrorCode.ASSET_STORE_REQUIRED: "Give the storage an asset store: binary and large content needs one.",
+    ErrorCode.CAPABILITY_MISSING: "Do without it, or choose a store or a mount that offers it.",
+    ErrorCode.STORE_UNAVAILABLE: "Call again later; when it goes on, whoever runs the store has to look.",
+    ErrorCode.STORE_TIMEOUT: "It may have taken effect: call again with the same idempotency_key, or look first.",
+    ErrorCode.RECORD_CORRUPT: "Whoever runs the store has to check it before anything more is written.",
+    ErrorCode.ASSET_MISSING: "Write the file again, or restore the assets from a backup.",
+    ErrorCode.INTERNAL: "This is a defect of the library: please report it.",
+    ErrorCode.WATCH_GAP: "Read the state anew: events before the oldest that is left are gone.",
+    ErrorCode.RUNTIME_REQUIRED: "Pass runtime=..., or call configure(runtime=local_runtime()) first.",
+    ErrorCode.SOURCE_UNSUPPORTED: "Copy the file to a mount that the workspace keeps itself and work there.",
+    ErrorCode.SOURCE_INVALID: "Whoever runs this workspace has to correct the source.",
+    ErrorCode.POLICY_INVALID: "Correct the rules; none of them holds before.",
+    ErrorCode.INVALID_RESUME_PAYLOAD: "Send one answer for each pending interrupt, with its id.",
+    ErrorCode.SUBAGENT_UNKNOWN: "Choose a subagent that there is.",
+    ErrorCode.PERMISSION_DENIED: "Do without it, or ask whoever sets the permissions.",
+    ErrorCode.APPROVAL_REQUIRED: "Repeat the very same call when a person has answered.",
+    ErrorCode.DELEGATION_DENIED: "Do the work without that subagent.",
+    ErrorCode.RESUME_REQUIRED: "Answer what is pending before anything else.",
+    ErrorCode.STALE_INTERRUPT: "Ask what is pending now, and answer that.",
+    ErrorCode.INTERRUPT_SET_MISMATCH: "Answer all interrupts that are pending, and no others.",
+    ErrorCode.RESUME_IN_PROGRESS: "Wait: somebody else's answer is being taken.",
+    ErrorCode.MALFORMED_CHECKPOINT: "Make the call again that asked; what was kept of it is of no use.",
+}
+
 
 _RETRYABLE = frozenset(
     {
@@ -110,7 +170,7 @@ class WorkspaceError(Exception):
         code: Stable upper-snake code.
         message: One sentence: what failed, on what, why, what to do.
         details: Data about the failure; never file content.
-        hint: What to do next, fit for a model to read, or None.
+        hint: What to do next, fit for a model to read; the code's own where the raiser knows no better.
         retryable: Whether repeating the same call later can succeed.
     """
 
@@ -129,7 +189,7 @@ class WorkspaceError(Exception):
         self.code = ErrorCode(code) if code is not None else self.default_code
         self.message = message
         self.details = dict(details) if details else {}
-        self.hint = hint
+        self.hint: str = hint or self.code.hint
         self.retryable = self.code in _RETRYABLE if retryable is None else retryable
 
     def __str__(self) -> str:
@@ -155,7 +215,7 @@ def _rebuild(
     message: str,
     code: str,
     details: dict[str, Any],
-    hint: str | None,
+    hint: str,
     retryable: bool,
 ) -> WorkspaceError:
     return cls(message, code=code, details=details, hint=hint, retryable=retryable)

@@ -99,8 +99,7 @@ class Proof:
         except WorkspaceError as error:
             self.check(claim, error.code == code, f"({error.code})")
             console.print(Text(f"      {error.message}", style="yellow"))
-            if error.hint:
-                console.print(Text(f"      hint: {error.hint}", style="yellow"))
+            console.print(Text(f"      hint: {error.hint}", style="yellow"))
             return error
         self.check(claim, False, "nothing was raised")
         return WorkspaceError("nothing was raised")

@@ -19,11 +19,11 @@ from crux_workspace.agent.shells.local import local_shell
 from crux_workspace.agent.toolbox.offloading import ToolOutput
 from crux_workspace.agent.toolbox.tools import agent_tools
 from crux_workspace.errors import (
-    InvalidInputError,
     LimitExceededError,
     PathNotFoundError,
     PermissionDeniedError,
 )
+from crux_workspace.model.options import needed_number, refused_option
 from crux_workspace.storage.records import RecordStore
 from crux_workspace.tools import ToolSet
 
@@ -60,10 +60,7 @@ class AgentContext:
         Raises:
             InvalidInputError: `max_chars` is no whole number of at least 0 (``INVALID_ARGUMENT``).
         """
-        if type(max_chars) is not int or max_chars < 0:
-            raise InvalidInputError(
-                "max_chars must be a whole number of at least 0.", details={"option": "max_chars"}
-            )
+        needed_number("max_chars", max_chars, least=0)
         try:
             text = await self.fs.read_file(path, max_bytes=_MOST_MEMORY_BYTES)
         except (PathNotFoundError, PermissionDeniedError):
@@ -145,6 +142,8 @@ def agent_context_from(
     Raises:
         InvalidInputError: The file cannot be followed (``POLICY_INVALID``).
     """
+    if not isinstance(app_root, str | Path):
+        raise refused_option("app_root", "a path", app_root)
     home = Path(app_root).absolute()
     config = _config(home / CONFIG_FILE)
     policy = policy_from_table(config.get("permissions", {}))

@@ -7,6 +7,7 @@ import functools
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 from crux_workspace.api.reading import ReadMethods
 from crux_workspace.errors import ErrorCode, StateError
@@ -17,6 +18,10 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
+_PROCESSES: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
+"""The process that drives each loop: a forked child has the loop too, and nobody who drives it."""
+
+
 class Blocking:
     """Runs coroutines on a loop that another thread drives."""
 
@@ -24,10 +29,12 @@ class Blocking:
     _loop: asyncio.AbstractEventLoop
     _process: int
 
-    def __new__(cls, *_: object, **__: object) -> Self:
-        """Remember which process the loop's thread belongs to: a fork leaves it behind."""
+    def __new__(
+        cls, _target: object, loop: asyncio.AbstractEventLoop, *_: object, **__: object
+    ) -> Self:
+        """Remember which process the loop's thread belongs to: a fork leaves it behind, for what is made there too."""
         made = super().__new__(cls)
-        made._process = os.getpid()
+        made._process = _PROCESSES.setdefault(loop, os.getpid())
         return made
 
     def _refuse(self, work: Coroutine[Any, Any, _T], message: str, code: ErrorCode) -> StateError:

@@ -146,9 +146,14 @@ class Workspace(VersionMethods, WatchMethods, PromptMethods):
         return WorkspaceView(Runner(self._core, bound, None), moment)
 
     def as_sync(self) -> SyncWorkspace:
-        """Return a blocking facade for other threads; calls run on the loop that owns this workspace."""
+        """Return a blocking facade for other threads; calls run on the loop that owns this workspace.
+
+        Raises:
+            StateError: The process was forked since it was opened (``FORKED``), or no loop owns it yet (``WRONG_LOOP``).
+        """
         from crux_workspace.api.sync_facade import SyncWorkspace
 
+        self._core.check_process()
         loop = self._core.loop
         if loop is None:
             try:

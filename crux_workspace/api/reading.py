@@ -558,6 +558,7 @@ class ReadMethods:
 
         Raises:
             InvalidInputError: A bad option (``INVALID_ARGUMENT``).
+            AccessDeniedError: The path is outside all mounts (``OUTSIDE_MOUNTS``).
 
         Cost:
             pages

@@ -243,6 +243,7 @@ class VersionMethods(PublishMethods):
 
         Raises:
             InvalidInputError: A cursor of another namespace (``INVALID_CURSOR``).
+            AccessDeniedError: The path is outside all mounts (``OUTSIDE_MOUNTS``).
 
         Cost:
             pages

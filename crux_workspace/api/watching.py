@@ -14,6 +14,7 @@ from crux_workspace.events.matching import WatchedPath
 from crux_workspace.events.opening import NamespaceSource
 from crux_workspace.events.watching import WatchHandle, WatchRequest
 from crux_workspace.model.events import OnError, WatchStart
+from crux_workspace.model.options import MOST, needed_number
 from crux_workspace.model.paths import PathLike, normalise_directory_hint
 from crux_workspace.operations.space import Space
 
@@ -69,6 +70,7 @@ class WatchMethods:
             RuntimeRequiredError: Neither the workspace nor the process has a runtime (``RUNTIME_REQUIRED``).
             InvalidInputError: A malformed cursor (``INVALID_CURSOR``; one of another namespace fails in `WatchHandle.ready` or the
                 first step) or a bad option (``INVALID_ARGUMENT``).
+            AccessDeniedError: The path is outside all mounts, where nothing is ever told (``OUTSIDE_MOUNTS``).
 
         Cost:
             pages; 1 read for the commits since the last one, 1 store call a poll, whatever the number of watches
@@ -91,9 +93,11 @@ class WatchMethods:
         if on_error is not None and not callable(on_error):
             raise InvalidInputError("on_error must be callable or None.")
         where, directory = ("/", True) if path is None else normalise_directory_hint(path)
+        core.router.browsable(where)
         deep = where == "/" if recursive is None else recursive
         place = None if cursor is None else parse_event_cursor(cursor)
-        interval_ms = _at_least_one("poll_interval_ms", poll_interval_ms)
+        for name, number in (("poll_interval_ms", poll_interval_ms), ("limit", limit)):
+            needed_number(name, number, most=MOST)
         runtime = core.watch_runtime()
         runtime.check()
 
@@ -112,8 +116,8 @@ class WatchMethods:
                 watched=WatchedPath(where, deep, directory, core.router.shows),
                 cursor=place,
                 start=start,
-                interval_ms=interval_ms,
-                limit=_at_least_one("limit", limit),
+                interval_ms=poll_interval_ms,
+                limit=limit,
                 on_error=on_error,
                 opened=opened,
                 measure=measure,
@@ -154,11 +158,3 @@ class WatchMethods:
             return (await find_end(ports.reader, partition_mark(ports.partition))).encode()
 
         return await self._runner.run("cursor", None, namespace, call)
-
-
-def _at_least_one(name: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InvalidInputError(
-            f"{name} must be a whole number, at least 1.", details={"option": name}
-        )
-    return value

@@ -113,8 +113,7 @@ class Output:
             self.json_note(error.to_dict())
             return
         self.note(f"error {error.code}: {error.message}")
-        if error.hint:
-            self.note(f"hint: {_PYTHON_FLAG.sub(_as_option, error.hint)}")
+        self.note(f"hint: {_PYTHON_FLAG.sub(_as_option, error.hint)}")
 
     def flush(self) -> None:
         """Hand everything to the reader; raises BrokenPipeError when there is none left."""

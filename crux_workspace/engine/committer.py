@@ -210,9 +210,9 @@ class _Attempts(Generic[_T]):
             return await self.prepared(stale)
         except OutcomeUnknown as error:
             raise StorageError(
-                f"The store did not answer whether {self.call.verb} was committed; "
-                "repeat the call with the same idempotency_key.",
+                f"The store did not answer whether {self.call.verb} was committed.",
                 code=ErrorCode.STORE_TIMEOUT,
+                hint="Repeat the call with the same idempotency_key: it takes effect once.",
             ) from (error.__cause__ or error)
         except BaseException:
             if self.call.abandon is not None and not self.unknown:
@@ -450,7 +450,7 @@ class _Attempts(Generic[_T]):
         path = self.call.paths[0] if self.call.paths else None
         return LimitExceededError(
             f"{self.call.verb} of {path} was refused: it would take the namespace from {exceeded.used} to "
-            f"{exceeded.used + exceeded.added}, {limit_name} is {exceeded.limit}; delete something first.",
+            f"{exceeded.used + exceeded.added}, {limit_name} is {exceeded.limit}.",
             code=ErrorCode.QUOTA_EXCEEDED,
             details={
                 "path": path,

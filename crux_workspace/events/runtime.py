@@ -10,10 +10,11 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet, WeakValueDictionary
 
-from crux_workspace.errors import ErrorCode, InvalidInputError, RuntimeRequiredError, StateError
+from crux_workspace.errors import ErrorCode, RuntimeRequiredError, StateError
 from crux_workspace.events.hub import Hub
 from crux_workspace.events.poller import Poller
 from crux_workspace.events.upkeep import Upkeep, UpkeepJob
+from crux_workspace.model.options import MOST, whole_number
 
 __all__ = ["LocalRuntime", "Watching"]
 
@@ -37,8 +38,8 @@ class LocalRuntime:
         self, *, sweep_interval_ms: int | None = 30_000, gc_interval_ms: int | None = 3_600_000
     ) -> None:
         """Use `local_runtime`."""
-        _check_interval("sweep_interval_ms", sweep_interval_ms)
-        _check_interval("gc_interval_ms", gc_interval_ms)
+        whole_number("sweep_interval_ms", sweep_interval_ms, least=1, most=MOST)
+        whole_number("gc_interval_ms", gc_interval_ms, least=1, most=MOST)
         self._upkeep = Upkeep(sweep_interval_ms, gc_interval_ms, self._spawn)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = os.getpid()
@@ -155,11 +156,3 @@ class LocalRuntime:
         if not task.cancelled():
             with contextlib.suppress(Exception):
                 task.exception()  # retrieved, so that nobody is warned of it
-
-
-def _check_interval(name: str, value: object) -> None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise InvalidInputError(
-            f"{name} must be a whole number of milliseconds, at least 1, or None for never.",
-            details={"option": name},
-        )

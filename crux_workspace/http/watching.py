@@ -15,7 +15,7 @@ from crux_workspace.http.calling import Caller, Stoppable
 from crux_workspace.http.feed import Feed, Reporter, Wanted
 from crux_workspace.http.sending import any_path
 from crux_workspace.model.events import OnError, WatchStart, WorkspaceChangeEvent
-from crux_workspace.model.options import needed_number
+from crux_workspace.model.options import MOST, needed_number
 from crux_workspace.model.paths import PathLike
 
 __all__ = ["HttpWatchHandle", "begin_watch"]
@@ -175,7 +175,7 @@ def begin_watch(
     if on_error is not None and not callable(on_error):
         raise InvalidInputError("on_error must be callable or None.")
     for name, value in (("poll_interval_ms", poll_interval_ms), ("limit", limit)):
-        needed_number(name, value)
+        needed_number(name, value, most=MOST)
     if cursor is not None:
         parse_event_cursor(cursor)
     arguments = {

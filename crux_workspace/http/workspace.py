@@ -22,7 +22,7 @@ from crux_workspace.http.watching import HttpWatchHandle, begin_watch
 from crux_workspace.model.events import OnError, WatchStart
 from crux_workspace.model.extras import need_extra
 from crux_workspace.model.labels import check_label
-from crux_workspace.model.options import needed_number
+from crux_workspace.model.options import MOST, needed_number
 from crux_workspace.model.paths import PathLike, check_namespace, check_workspace_id
 from crux_workspace.model.settings import Mount, NamespaceSetting, ToolOptions
 
@@ -78,7 +78,7 @@ class HttpWorkspace(HttpVersions, HttpPrompts):
         elif namespace is not None and not callable(namespace):
             raise InvalidInputError("namespace must be a string, a callable or None.")
         for name, value in (("timeout_ms", timeout_ms), ("max_attempts", max_attempts)):
-            needed_number(name, value)
+            needed_number(name, value, most=MOST)
         connection = Connection(
             Address(base_url, token),
             client=client,

@@ -36,6 +36,7 @@ class Bridge:
 
     async def awaited(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """Await work, on the workspace's loop also when another one runs here."""
+        self.ws._core.check_process()
         running = asyncio.get_running_loop()
         loop = self._loop or self.ws._core.loop or running
         if loop is running:
@@ -46,8 +47,10 @@ class Bridge:
         """Wait for work from a thread that does not run the workspace's loop.
 
         Raises:
-            StateError: On the loop's own thread it would wait for itself (``WRONG_THREAD``), or there is no loop (``WRONG_LOOP``).
+            StateError: On the loop's own thread it would wait for itself (``WRONG_THREAD``), there is no loop (``WRONG_LOOP``), or
+                the process was forked since the workspace was opened (``FORKED``).
         """
+        self.ws._core.check_process()
         loop = self._loop or self.ws._core.loop
         if loop is None:
             raise StateError(

@@ -337,7 +337,7 @@ class WorkspaceBackend(BackendProtocol):
             return await self._bridge.awaited(call)
         except WorkspaceError as error:
             hint = _HINTS.get(error.code, error.hint)
-            return failed(self._told(f"{error.message} {hint}" if hint else error.message))
+            return failed(self._told(f"{error.message} {hint}"))
         except InvalidGlobPatternError as error:
             return failed(str(error))
 
@@ -361,11 +361,10 @@ class WorkspaceBackend(BackendProtocol):
             return failed(self._told(error.message))
 
 
-_HINTS: dict[str, str | None] = {
+_HINTS: dict[str, str] = {
     ErrorCode.EDIT_AMBIGUOUS: "Put more of the surrounding text into old_string, or set replace_all.",
     ErrorCode.INVALID_CONTENT: "Read it, change the value, and write all of it.",
     ErrorCode.BINARY_CONTENT: "It cannot be read or edited as text.",
-    ErrorCode.FILE_NOT_FOUND: "List its directory to see what is there.",
     ErrorCode.SOURCE_UNSUPPORTED: "Write a copy elsewhere and work there.",
 }
 """Hints in the words of deepagents' tools, where those for callers in Python would not do."""

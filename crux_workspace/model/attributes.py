@@ -33,7 +33,7 @@ def check_attributes(
                 "metadata must be a dictionary of JSON values or None.",
                 details={"option": "metadata"},
             )
-        check_json(metadata)
+        check_json(metadata, "metadata")
 
 
 def check_changed_attributes(given: Mapping[str, object]) -> None:

@@ -21,7 +21,7 @@ def need_extra(module: str, extra: str) -> None:
     """
     if find_spec(module) is None:
         raise UnsupportedError(
-            f"This needs the package {module}, which is not installed: pip install 'crux-workspace[{extra}]'.",
+            f"This needs the package {module} of crux-workspace[{extra}], which is not installed.",
             details={"package": module, "extra": extra},
             hint=f"Install the extra: pip install 'crux-workspace[{extra}]'.",
         )

@@ -26,41 +26,34 @@ _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 _indented = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2).encode
 
 
-def check_json(value: object) -> None:
+class _NotJson(Exception):
+    def __init__(self, problem: str, where: list[str | int]) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.place = _place(where)
+
+
+def check_json(value: object, what: str = "content") -> None:
     """Return if a value can be stored as JSON and come back equal.
 
     Args:
         value: The value; subclasses of the JSON types count as those.
+        what: What the value is, for the message.
 
     Raises:
         InvalidInputError: Somewhere in it is another type (a tuple, date, dataclass, path, set, bytes), a key that is no str,
             NaN or an infinity, an integer of more than 4,200 digits, a lone surrogate, itself, or a nesting deeper than 500; the
             message names where, not what (``INVALID_CONTENT``).
     """
-    where: list[str | int] = []
-    open_containers: list[tuple[int, Iterator[tuple[str | int, object]]]] = []
-    open_ids: set[int] = set()
-    item = value
-    while True:
-        if isinstance(item, dict | list):
-            if id(item) in open_ids:
-                raise _refusal("holds itself", where)
-            if len(open_containers) == MAX_DEPTH:
-                raise _refusal(f"is nested deeper than {MAX_DEPTH}", where)
-            open_ids.add(id(item))
-            open_containers.append((id(item), _members(item, where)))
-            where.append("")
-        else:
-            _check_scalar(item, where)
-        while open_containers:
-            member = next(open_containers[-1][1], None)
-            if member is not None:
-                where[-1], item = member
-                break
-            open_ids.discard(open_containers.pop()[0])
-            where.pop()
-        else:
-            return
+    try:
+        _check(value)
+    except _NotJson as found:
+        raise InvalidInputError(
+            f"The {what} cannot be stored as JSON because {found.place} {found.problem}.",
+            code=ErrorCode.INVALID_CONTENT,
+            details={"place": found.place},
+            hint="Use only dict with str keys, list, str, int, finite float, bool and None.",
+        ) from None
 
 
 def dump_compact(value: object) -> bytes:
@@ -121,6 +114,33 @@ def pretty(data: bytes) -> str:
     return _indented(json.loads(data)) + "\n"
 
 
+def _check(value: object) -> None:
+    where: list[str | int] = []
+    open_containers: list[tuple[int, Iterator[tuple[str | int, object]]]] = []
+    open_ids: set[int] = set()
+    item = value
+    while True:
+        if isinstance(item, dict | list):
+            if id(item) in open_ids:
+                raise _NotJson("holds itself", where)
+            if len(open_containers) == MAX_DEPTH:
+                raise _NotJson(f"is nested deeper than {MAX_DEPTH}", where)
+            open_ids.add(id(item))
+            open_containers.append((id(item), _members(item, where)))
+            where.append("")
+        else:
+            _check_scalar(item, where)
+        while open_containers:
+            member = next(open_containers[-1][1], None)
+            if member is not None:
+                where[-1], item = member
+                break
+            open_ids.discard(open_containers.pop()[0])
+            where.pop()
+        else:
+            return
+
+
 def _members(
     container: dict[Any, object] | list[object], where: list[str | int]
 ) -> Iterator[tuple[str | int, object]]:
@@ -129,24 +149,24 @@ def _members(
         return
     for key, member in container.items():
         if not isinstance(key, str):
-            raise _refusal(f"has a key of type {type(key).__name__}, not str", where[:-1])
+            raise _NotJson(f"has a key of type {type(key).__name__}, not str", where[:-1])
         if not _is_encodable(key):
-            raise _refusal("has a key with a lone surrogate", where[:-1])
+            raise _NotJson("has a key with a lone surrogate", where[:-1])
         yield key, member
 
 
 def _check_scalar(item: object, where: list[str | int]) -> None:
     if isinstance(item, str):
         if not _is_encodable(item):
-            raise _refusal("holds a lone surrogate", where)
+            raise _NotJson("holds a lone surrogate", where)
     elif isinstance(item, float):
         if not math.isfinite(item):
-            raise _refusal("is not a finite number", where)
+            raise _NotJson("is not a finite number", where)
     elif isinstance(item, int):
         if not -_INTEGER_LIMIT < item < _INTEGER_LIMIT:
-            raise _refusal("is an integer with too many digits", where)
+            raise _NotJson("is an integer with too many digits", where)
     elif item is not None:
-        raise _refusal(f"is of type {type(item).__name__}, which JSON does not have", where)
+        raise _NotJson(f"is of type {type(item).__name__}, which JSON does not have", where)
 
 
 def _is_encodable(text: str) -> bool:
@@ -157,16 +177,6 @@ def _is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _refusal(problem: str, where: list[str | int]) -> InvalidInputError:
-    place = _place(where)
-    return InvalidInputError(
-        f"The content cannot be stored as JSON because {place} {problem}.",
-        code=ErrorCode.INVALID_CONTENT,
-        details={"place": place},
-        hint="Use only dict with str keys, list, str, int, finite float, bool and None.",
-    )
 
 
 def _place(where: list[str | int]) -> str:

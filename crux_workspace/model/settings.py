@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, TypeAlias
 
 from crux_workspace.errors import InvalidInputError
-from crux_workspace.model.options import refused_option
+from crux_workspace.model.options import MOST, needed_number, refused_option, shown, whole_number
 from crux_workspace.model.sources import SOURCE_HOOKS, MountSource
 
 __all__ = [
@@ -30,14 +30,14 @@ _MAX_DESCRIPTION_BYTES = 4_000
 _MAX_KIND = 60
 
 
-def _whole(owner: str, name: str, value: object, *, least: int = 0) -> None:
-    if value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InvalidInputError(
-            f"{owner}.{name} must be None or a whole number of at least {least}, got {value!r}.",
-            details={"option": name},
-        )
+def _check_number(owner: str, name: str, value: object, *, least: int = 0) -> None:
+    """Refuse a setting that is no whole number that every store and every wire can hold; None does not pass."""
+    needed_number(f"{owner}.{name}", value, least=least, most=MOST)
+
+
+def _check_ceiling(owner: str, name: str, value: object, *, least: int = 0) -> None:
+    """Refuse a setting that is neither None nor such a number."""
+    whole_number(f"{owner}.{name}", value, least=least, most=MOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("max_file_bytes", "max_namespace_bytes", "max_files", "max_history_bytes"):
-            _whole("Limits", name, getattr(self, name))
+            _check_ceiling("Limits", name, getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +74,9 @@ class Retention:
     """
 
     def __post_init__(self) -> None:
-        _whole("Retention", "ttl_ms", self.ttl_ms, least=1)
-        _whole("Retention", "log_ms", self.log_ms)
-        if self.asset_grace_ms is None:
-            raise InvalidInputError("Retention.asset_grace_ms must be a whole number, got None.")
-        _whole("Retention", "asset_grace_ms", self.asset_grace_ms)
+        _check_ceiling("Retention", "ttl_ms", self.ttl_ms, least=1)
+        _check_ceiling("Retention", "log_ms", self.log_ms)
+        _check_number("Retention", "asset_grace_ms", self.asset_grace_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +87,7 @@ class Versioning:
     """Versions kept per file, head and tombstones included; None keeps all. Pinned versions always stay."""
 
     def __post_init__(self) -> None:
-        _whole("Versioning", "max_versions", self.max_versions, least=1)
+        _check_ceiling("Versioning", "max_versions", self.max_versions, least=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +98,7 @@ class ContentOptions:
     """Text and JSON up to this size (inclusive) live in the record store, everything else in the asset store."""
 
     def __post_init__(self) -> None:
-        if self.inline_text_below_bytes is None:
-            raise InvalidInputError("ContentOptions.inline_text_below_bytes must be a number.")
-        _whole("ContentOptions", "inline_text_below_bytes", self.inline_text_below_bytes)
+        _check_number("ContentOptions", "inline_text_below_bytes", self.inline_text_below_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +121,12 @@ class Mount:
         object.__setattr__(self, "path", str(path))
         if self.access not in ("read", "readwrite"):
             raise InvalidInputError(
-                f"Mount access must be 'read' or 'readwrite', got {self.access!r}.",
+                f"Mount access must be 'read' or 'readwrite', got {shown(self.access)}.",
                 details={"option": "access"},
             )
         if self.description is not None:
             _check_description(self.description)
-        given: object = self.timeout_ms
-        if given is None:
-            raise InvalidInputError("Mount.timeout_ms must be a whole number, got None.")
-        _whole("Mount", "timeout_ms", given, least=1)
+        _check_number("Mount", "timeout_ms", self.timeout_ms, least=1)
         if self.source is not None:
             self._check_hooks()
 
@@ -215,7 +208,7 @@ class ToolOptions:
         unknown = [name for name in self.extra if name not in EXTRA_TOOLS]
         if unknown:
             raise InvalidInputError(
-                f"There are no extra tools {unknown!r}.",
+                f"There are no extra tools {shown(unknown)}.",
                 details={"option": "extra"},
                 hint=f"Choose from: {', '.join(EXTRA_TOOLS)}.",
             )
@@ -234,11 +227,7 @@ class ToolOptions:
             ("max_entries", 1),
             ("max_image_bytes", 0),
         ):
-            if getattr(self, name) is None:
-                raise InvalidInputError(
-                    f"ToolOptions.{name} must be a number.", details={"option": name}
-                )
-            _whole("ToolOptions", name, getattr(self, name), least=least)
+            _check_number("ToolOptions", name, getattr(self, name), least=least)
 
 
 @dataclass(frozen=True, slots=True)

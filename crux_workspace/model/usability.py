@@ -24,6 +24,18 @@ class Usable:
         """Return what an error calls it."""
         return "The workspace"
 
+    def check_process(self) -> None:
+        """Refuse the use in a forked child: the loop that would do the work is not driven there.
+
+        Raises:
+            StateError: ``FORKED``.
+        """
+        if self.process != os.getpid():
+            raise StateError(
+                "This workspace was opened before the process forked and cannot be used in the child; open it again there.",
+                code=ErrorCode.FORKED,
+            )
+
     def enter(self) -> None:
         """Refuse a call that cannot be served: after closing, in a forked child, on another loop.
 
@@ -34,11 +46,7 @@ class Usable:
             raise StateError(
                 f"{self._named()} is closed; open it again.", code=ErrorCode.WORKSPACE_CLOSED
             )
-        if self.process != os.getpid():
-            raise StateError(
-                "This workspace was opened before the process forked and cannot be used in the child; open it again there.",
-                code=ErrorCode.FORKED,
-            )
+        self.check_process()
         loop = asyncio.get_running_loop()
         if self.loop is None:
             self.loop = loop

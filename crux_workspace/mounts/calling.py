@@ -17,13 +17,10 @@ from typing import Any
 from crux_workspace.errors import ErrorCode, StorageError, UnsupportedError
 from crux_workspace.model.settings import Mount
 
-__all__ = ["KEEP_A_COPY", "MAX_THREADS", "Caller", "invalid", "too_slow", "unsupported"]
+__all__ = ["MAX_THREADS", "Caller", "invalid", "too_slow", "unsupported"]
 
 MAX_THREADS = 16
 """Calls of one mount's sync methods that run at a time."""
-
-KEEP_A_COPY = "Copy the file to a mount that the workspace keeps itself and work there."
-"""What to do where a source does not do it."""
 
 
 def invalid(mount: Mount, hook: str, why: str, hint: str | None = None) -> StorageError:
@@ -32,7 +29,7 @@ def invalid(mount: Mount, hook: str, why: str, hint: str | None = None) -> Stora
         f"The source of the mount {mount.path} returned something unusable from {hook}: {why}.",
         code=ErrorCode.SOURCE_INVALID,
         details={"mount": mount.path, "operation": hook},
-        hint=hint or "Whoever runs this workspace has to correct the source.",
+        hint=hint,
     )
 
 
@@ -42,7 +39,7 @@ def unsupported(mount: Mount, what: str, hint: str | None = None) -> Unsupported
         f"The source-backed mount {mount.path} does not support {what}.",
         code=ErrorCode.SOURCE_UNSUPPORTED,
         details={"mount": mount.path},
-        hint=hint or KEEP_A_COPY,
+        hint=hint,
     )
 
 

@@ -66,6 +66,8 @@ async def log(
 ) -> list[CommitEntry]:
     """Return commits, newest first; with a path those that touched it or something below it, of a `directory` only the latter."""
     needed_number("limit", limit, least=0)
+    if path is not None:
+        space.router.browsable(path)
     reader, partition = space.ports.reader, space.ports.partition
     [record] = await reader.get_many([META_KEY], bodies=False)
     meta = read_meta(record)

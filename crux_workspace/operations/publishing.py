@@ -134,6 +134,7 @@ async def artifacts(
     check_attributes(status=status, kind=kind)
     whole_number("limit", limit, least=0)
     base, within = _scope(path)
+    space.router.browsable(base)
     found: list[Artifact] = []
     if limit == 0:
         return found

@@ -48,8 +48,6 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-_DECIDE_AGAIN = "Read it again and decide again."
-"""What to do about a file that is not at the version that was expected."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -201,7 +199,7 @@ def not_found(path: str, hint: str | None = None) -> PathNotFoundError:
     return PathNotFoundError(
         f"There is no file at {path}.",
         details={"path": path},
-        hint=hint or "List its directory to see what is there.",
+        hint=hint,
     )
 
 
@@ -268,7 +266,6 @@ async def check_if_version(
             else None,
             "last_actor": actor,
         },
-        hint=_DECIDE_AGAIN,
     )
 
 

@@ -10,7 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from crux_workspace.api.facade import Workspace
 from crux_workspace.errors import ErrorCode, StorageError, WorkspaceError
+from crux_workspace.model.options import refused_option
 from crux_workspace.server.access import let_in
 from crux_workspace.server.dispatching import Service
 from crux_workspace.server.limits import ServiceLimits
@@ -23,7 +25,6 @@ from crux_workspace.telemetry.requests import RequestRecorder
 
 if TYPE_CHECKING:
     from crux_workspace.agent.permissions.gate import PermissionGate
-    from crux_workspace.api.facade import Workspace
 
 __all__ = ["service_app"]
 
@@ -65,6 +66,7 @@ def service_app(
     """
     from crux_workspace import __version__
 
+    _check_parts(workspace, telemetry)
     heard = telemetry or Telemetry()
     principals = Principals(workspace, tokens, write=write)
     described = msgspec.json.encode(document(__version__))
@@ -114,7 +116,26 @@ def service_app(
         approvals=approvals,
         inspector=inspector,
         plain=plain,
-        hosts=None if hosts is None else frozenset(host.lower() for host in hosts),
+        hosts=_names(hosts),
         recorder=RequestRecorder(heard.tracer_provider, heard.meter_provider),
     )
     return service
+
+
+def _check_parts(workspace: object, telemetry: object) -> None:
+    if not isinstance(workspace, Workspace):
+        raise refused_option("workspace", "a Workspace", workspace)
+    if telemetry is not None and not isinstance(telemetry, Telemetry):
+        raise refused_option("telemetry", "a Telemetry or None", telemetry)
+
+
+def _names(hosts: object) -> frozenset[str] | None:
+    if hosts is None:
+        return None
+    if isinstance(hosts, str) or not isinstance(hosts, Iterable):
+        raise refused_option("hosts", "a list of host names or None", hosts)
+    given = list(hosts)
+    for host in given:
+        if not isinstance(host, str):
+            raise refused_option("hosts", "a list of host names or None", host)
+    return frozenset(host.lower() for host in given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.options import MOST, needed_number, seconds
 
 __all__ = ["ServiceLimits"]
 
@@ -58,17 +58,11 @@ class ServiceLimits:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value = getattr(self, each.name)
-            whole = not each.name.endswith("_seconds")
-            if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-                raise InvalidInputError(
-                    f"ServiceLimits.{each.name} must be a number.", details={"option": each.name}
-                )
-            if value <= 0:
-                raise InvalidInputError(
-                    f"ServiceLimits.{each.name} must be above 0, got {value!r}.",
-                    details={"option": each.name},
-                )
+            name, value = f"ServiceLimits.{each.name}", getattr(self, each.name)
+            if each.name.endswith("_seconds"):
+                seconds(name, value)
+            else:
+                needed_number(name, value, most=MOST)
 
     def slowest_taken(self, seconds: float) -> float:
         """Return how many bytes the slowest client that is waited for has sent, or taken, by then."""

@@ -59,7 +59,7 @@ _PROBLEM = {
         "status": {"type": "integer"},
         "detail": {"type": "string"},
         "code": {"type": "string", "enum": [code.value for code in ErrorCode]},
-        "hint": {"type": ["string", "null"]},
+        "hint": {"type": "string"},
         "details": {"type": "object"},
         "retryable": {"type": "boolean"},
     },

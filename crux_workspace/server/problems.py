@@ -70,7 +70,7 @@ class Refusal(Exception):
         self.status = status
         self.detail = detail
         self.code = code
-        self.hint = hint
+        self.hint = hint or code.hint
         self.details = details or {}
         self.headers = dict(headers or {})
         self.retryable = retryable

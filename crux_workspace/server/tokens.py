@@ -15,6 +15,7 @@ from typing import Any, Literal
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.model.bearers import check_secret
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import refused_option
 from crux_workspace.model.paths import check_namespace, normalise
 
 __all__ = ["UNNAMED", "Token", "Tokens", "hash_token", "load_tokens", "new_token"]
@@ -110,7 +111,13 @@ class Tokens:
     """The tokens of one service."""
 
     def __init__(self, tokens: Iterable[Token]) -> None:
+        given: object = tokens
+        if not isinstance(given, Iterable):
+            raise refused_option("tokens", "a list of Token", given)
         self._tokens = tuple(tokens)
+        for token in self._tokens:
+            if not isinstance(token, Token):
+                raise refused_option("tokens", "a list of Token", token)
         for what in ("name", "hash"):
             values = [getattr(token, what) for token in self._tokens]
             if len(set(values)) != len(values):

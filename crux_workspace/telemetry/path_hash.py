@@ -6,6 +6,7 @@ from hashlib import blake2b
 from typing import NewType
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.options import refused_option
 
 __all__ = ["PREFIX", "PathHash", "is_path_hash", "path_hash"]
 
@@ -43,8 +44,10 @@ def path_hash(path: str, key: bytes | str) -> PathHash:
         key: The secret; text is encoded as UTF-8. A key above 64 bytes is first hashed with BLAKE2b to 64 bytes.
 
     Raises:
-        InvalidInputError: The key is empty, or neither bytes nor str (``INVALID_ARGUMENT``).
+        InvalidInputError: The key is empty, or neither bytes nor str, or the path is no str (``INVALID_ARGUMENT``).
     """
+    if not isinstance(path, str):
+        raise refused_option("path", "a str", path)
     raw = path.encode("utf-8", "surrogatepass")
     digest = blake2b(raw, digest_size=_DIGEST_BYTES, key=_key_bytes(key))
     return PathHash(PREFIX + digest.hexdigest())

@@ -10,7 +10,6 @@ from typing import Any
 from crux_workspace.errors import ErrorCode, WorkspaceError
 from crux_workspace.model.paths import is_below
 from crux_workspace.model.settings import Mount
-from crux_workspace.mounts.calling import KEEP_A_COPY
 from crux_workspace.tools.names import WorkspaceToolNames
 from crux_workspace.tools.toolset import ToolError, ToolResult
 
@@ -77,7 +76,7 @@ class Teller:
         told = ToolError(
             error.code.value,
             _translated(error.message),
-            None if hint is None else _translated(hint),
+            _translated(hint),
         )
         failed = ToolResult.failure(error)
         return ToolResult(False, {"error": told.to_dict()}, told, interrupt=failed.interrupt)
@@ -99,7 +98,7 @@ class Teller:
         )
 
     def _missing(self, error: WorkspaceError, call: _Call) -> str | None:
-        if error.hint is not None and "directory" in error.hint and "List its" not in error.hint:
+        if "directory" in error.hint and "List its" not in error.hint:
             return f"{call.about} is a directory: call {self._names.list} on it and choose a file."
         where = (call.about or "/").rsplit("/", 1)[0] or "/"
         return f"Call {self._names.list} on {where} to see what is there, or {self._names.grep} to search."
@@ -161,7 +160,7 @@ class Teller:
         return f"{where} is a directory: send the path of a file in it, such as '{where.rstrip('/')}/notes.md'."
 
     def _unsupported(self, error: WorkspaceError, call: _Call) -> str | None:
-        if error.hint != KEEP_A_COPY:
+        if error.hint != error.code.hint:
             return error.hint
         kept = [m.path for m in self._mounts if m.source is None and m.access == "readwrite"]
         if not kept:
@@ -172,7 +171,7 @@ class Teller:
 
     def _late(self, error: WorkspaceError, call: _Call) -> str | None:
         if call.field in ("list", "read_file", "grep", "stat_file", "history_file", "diff_file"):
-            return error.hint or "Try again later."
+            return "Try again later." if error.hint == error.code.hint else error.hint
         return f"It may have happened all the same: call {self._names.read_file} on {call.to or call.about} before trying again."
 
     def _again(self, error: WorkspaceError, call: _Call) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from crux_workspace.errors import ErrorCode, InternalError, InvalidInputError, WorkspaceError
+from crux_workspace.errors import InternalError, InvalidInputError, WorkspaceError
 from crux_workspace.model.failures import where_it_failed
+from crux_workspace.model.options import shown
 from crux_workspace.model.sendable import writable
 from crux_workspace.model.values import Value
 
@@ -150,7 +151,8 @@ class Tool:
         except Exception as error:
             _log.error("tool %s failed: %s", self.name, where_it_failed(error))
             message = f"The tool {self.name} failed unexpectedly; its operator finds the cause in the log."
-            return ToolResult.failure(InternalError(message, code=ErrorCode.INTERNAL))
+            hint = "Go on without it, or try other arguments."
+            return ToolResult.failure(InternalError(message, hint=hint))
 
 
 def _sendable(result: ToolResult) -> ToolResult:
@@ -241,7 +243,8 @@ class ToolSet:
         if tool is None:
             return ToolResult.failure(
                 InvalidInputError(
-                    f"There is no tool {name!r}.", hint=f"Call one of: {', '.join(self._tools)}."
+                    f"There is no tool {shown(name)}.",
+                    hint=f"Call one of: {', '.join(self._tools)}.",
                 )
             )
         return await tool.call(arguments, call_id=call_id)

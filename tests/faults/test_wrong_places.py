@@ -15,6 +15,7 @@ import pytest
 
 from crux_workspace import Workspace, open_workspace, open_workspace_sync, workspace
 from crux_workspace.errors import ErrorCode, StateError, WorkspaceError
+from crux_workspace.integrations.bridging import Bridge
 from tests.support.slow_stores import TurningRecordStore
 from tests.support.stages import Stage
 
@@ -87,6 +88,43 @@ def test_a_blocking_call_in_a_forked_child_is_told_so(tmp_path: Path) -> None:
 
         assert in_a_child(refused, within_s=5) == "ok"
         assert sws.read_text(A) == "parent's"
+
+
+@forking
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("url", ["memory://", "sqlite"])
+async def test_a_blocking_form_made_in_a_forked_child_is_told_so(tmp_path: Path, url: str) -> None:
+    """Nobody drives the workspace's loop in the child: a call there would wait for ever."""
+    async with open_workspace(f"sqlite:///{tmp_path}/w.db" if url == "sqlite" else url) as ws:
+        await ws.write(A, "parent's")
+        sws = ws.as_sync()
+        makers: list[Callable[[], Any]] = [
+            lambda: ws.as_sync().read_text(A),
+            lambda: ws.for_namespace("n").as_sync().read_text(A),
+            lambda: sws.for_namespace("n").read_text(A),
+            lambda: sws.acting_as("me").write(A, "child's"),
+            lambda: sws.at(1).list(),
+            lambda: list(sws.walk("/")),
+            lambda: sws.transaction().__enter__(),
+            lambda: sws.as_tools()["readWorkspaceFile"].call({"path": A}),
+            lambda: Bridge(ws).waited(lambda: ws.read_text(A)),
+            lambda: Bridge(sws).waited(lambda: ws.read_text(A)),
+        ]
+
+        def refused() -> bool:
+            found = [_code(make) for make in makers]
+            return found == [ErrorCode.FORKED] * len(makers)
+
+        assert in_a_child(refused, within_s=5) == "ok"
+        assert await asyncio.to_thread(sws.read_text, A) == "parent's"
+
+
+def _code(make: Callable[[], Any]) -> ErrorCode | None:
+    try:
+        made = make()
+    except StateError as error:
+        return error.code
+    return getattr(made.error, "code", None)
 
 
 def test_another_loop_is_told_so(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -252,7 +254,18 @@ async def told(ws: Any, verb: str, arguments: dict[str, Any]) -> Any:
         work = getattr(ws, verb)(**arguments)
         return [each async for each in work] if hasattr(work, "__aiter__") else await work
     except WorkspaceError as error:
+        check_complete(error)
         return type(error), error.code, error.message, error.details, error.hint
+
+
+def check_complete(error: WorkspaceError) -> None:
+    """Check that an error says what failed and what to do, not twice the same, and that it travels."""
+    assert error.message
+    assert error.hint
+    assert error.hint not in error.message
+    for back in (pickle.loads(pickle.dumps(error)), copy(error), deepcopy(error)):  # noqa: S301
+        assert (type(back), str(back)) == (type(error), str(error))
+        assert back.to_dict() == error.to_dict()
 
 
 def check(verb: str, option: str, value: Any, here: Any, over: Any) -> None:

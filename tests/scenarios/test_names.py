@@ -141,6 +141,36 @@ async def test_paths_outside_the_mounts_are_refused(ws: Workspace) -> None:
         await ws.write("/workspace-not", "")
 
 
+@pytest.mark.parametrize("path", ["/etc", "/etc/", "/etc/passwd", "/workspace-not"])
+async def test_what_is_never_told_of_cannot_be_asked_for(ws: Workspace, path: str) -> None:
+    """A search, a log or a watch outside of all mounts finds nothing for ever: that is a mistake, and said at once."""
+    await ws.write("/workspace/a", "text", status="draft")
+    calls: list[Any] = [
+        lambda: ws.list(path),
+        lambda: ws.grep("text", path=path),
+        lambda: ws.artifacts(path=path),
+        lambda: ws.artifacts(path=f"{path.rstrip('/')}/*"),
+        lambda: ws.at(1).artifacts(path=path),
+        lambda: ws.log(path=path),
+    ]
+    for call in calls:
+        with refused(ErrorCode.OUTSIDE_MOUNTS):
+            await call()
+    with refused(ErrorCode.RUNTIME_REQUIRED):
+        ws.watch("/workspace")
+    with refused(ErrorCode.OUTSIDE_MOUNTS):
+        ws.watch(path)
+
+
+async def test_above_and_on_a_mount_there_is_something_to_tell(ws: Workspace) -> None:
+    await ws.write("/workspace/a", "text", status="draft")
+    for path in (None, "/", "/workspace", "/workspace/", "/workspace/a"):
+        assert [artifact.path for artifact in await ws.artifacts(path=path)] == ["/workspace/a"]
+        assert [entry.sequence for entry in await ws.log(path=path)] == [1]
+    assert await ws.artifacts(path="/workspace/gone") == []
+    assert await ws.log(path="/workspace/gone") == []
+
+
 async def test_a_read_only_mount_refuses_every_change(make_ws: Any) -> None:
     writer = make_ws()
     await writer.write("/workspace/a", "text")

@@ -41,6 +41,15 @@ async def test_a_new_file_has_version_one_and_tells_all_about_itself(ws: Any, cl
     assert file.commit == (await ws.log())[0].commit
 
 
+async def test_a_refusal_tells_metadata_from_content(ws: Any) -> None:
+    for given in ({"a": float("nan")}, {1: 2}, {"a": object()}):
+        with pytest.raises(InvalidInputError, match="The metadata cannot be stored") as caught:
+            await ws.write("/workspace/a", {}, metadata=given)
+        assert caught.value.code == ErrorCode.INVALID_CONTENT
+        with pytest.raises(InvalidInputError, match="The content cannot be stored"):
+            await ws.write("/workspace/a", given)
+
+
 async def test_a_second_write_replaces_content_and_metadata_but_keeps_status_and_kind(
     ws: Any,
 ) -> None:

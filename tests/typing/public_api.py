@@ -186,7 +186,7 @@ def blocking() -> None:
 def errors(error: WorkspaceError) -> None:
     assert_type(error.code, ErrorCode)
     assert_type(error.message, str)
-    assert_type(error.hint, str | None)
+    assert_type(error.hint, str)
     assert_type(error.retryable, bool)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from crux_workspace.agent.permissions.rules import RuleSet
-from crux_workspace.errors import ErrorCode, InvalidInputError, UnsupportedError
+from crux_workspace.errors import ErrorCode, UnsupportedError
+from crux_workspace.model.options import needed_number
 from crux_workspace.model.values import Value
 
 __all__ = [
@@ -179,9 +180,4 @@ def checked_cap(max_bytes: object) -> int | None:
     """
     if max_bytes is None or max_bytes == float("inf"):
         return None
-    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 0:
-        raise InvalidInputError(
-            "max_bytes must be a whole number of at least 0, or None for no cap.",
-            details={"option": "max_bytes"},
-        )
-    return max_bytes
+    return needed_number("max_bytes", max_bytes, least=0)

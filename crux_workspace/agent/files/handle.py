@@ -32,6 +32,7 @@ from crux_workspace.errors import (
     PermissionDeniedError,
     WorkspaceError,
 )
+from crux_workspace.model.options import refused_option, shown, whole_number
 
 __all__ = ["TOOL_OUTPUTS", "Access", "WorkspaceFs"]
 
@@ -83,10 +84,14 @@ class WorkspaceFs:
         follows: bool = False,
     ) -> None:
         """Make the handle; with `follows`, one without a gate takes the gate that the running call was put behind."""
-        root = backend.root
+        root = getattr(backend, "root", None)
+        if root is None:
+            raise refused_option("filesystem", "a filesystem", backend)
+        if gate is not None and not hasattr(gate, "check"):
+            raise refused_option("gate", "a PermissionGate or None", gate)
         if not _is_path(root) or not root.startswith("/"):
             raise InvalidPathError(
-                f"The root of a filesystem must be an absolute POSIX path, not {root!r}.",
+                f"The root of a filesystem must be an absolute POSIX path, not {shown(root)}.",
                 details={"option": "root"},
             )
         self._backend = backend
@@ -241,10 +246,7 @@ class WorkspaceFs:
         """Read some lines on behalf of a call."""
         first = 1 if start is None else start
         for option, line in (("start_line", first), ("end_line", end)):
-            if not _is_line(line):
-                raise InvalidInputError(
-                    f"{option} must be a whole number of at least 1.", details={"option": option}
-                )
+            whole_number(option, line, least=1)
         if end is not None and first > end:
             raise InvalidInputError(
                 f"readFile: startLine ({first}) is greater than endLine ({end})",

@@ -20,7 +20,7 @@ from crux_workspace.agent.files.contract import (
 )
 from crux_workspace.agent.files.descriptors import LocalPin, locate, missing
 from crux_workspace.errors import InvalidPathError
-from crux_workspace.model.options import refused_option
+from crux_workspace.model.options import refused_option, shown
 
 __all__ = ["LocalFilesystem", "local_filesystem"]
 
@@ -43,7 +43,7 @@ class LocalFilesystem:
         text = os.fsdecode(given)
         if not text.startswith("/"):
             raise InvalidPathError(
-                f"The root of a local filesystem must be an absolute path, not {text!r}.",
+                f"The root of a local filesystem must be an absolute path, not {shown(text)}.",
                 details={"option": "root"},
             )
         self.root = os.path.normpath(text).replace("//", "/")

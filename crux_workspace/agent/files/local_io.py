@@ -23,9 +23,9 @@ from crux_workspace.errors import (
     AlreadyExistsError,
     ConflictError,
     ErrorCode,
-    InvalidInputError,
     LimitExceededError,
 )
+from crux_workspace.model.options import needed_number
 
 __all__ = [
     "list_names",
@@ -323,10 +323,7 @@ def walk(pin: LocalPin, max_entries: int, prune: frozenset[str]) -> list[WalkedE
     Raises:
         LimitExceededError: There are more than `max_entries`.
     """
-    if max_entries < 0:
-        raise InvalidInputError(
-            "max_entries must be at least 0.", details={"option": "max_entries"}
-        )
+    needed_number("max_entries", max_entries, least=0)
     entries: list[WalkedEntry] = []
     names = list_names(pin)
     with os_errors(pin.path):
@@ -355,6 +352,7 @@ def _walk(
                 f"The folder holds more than {limit:,} entries.",
                 code=ErrorCode.QUOTA_EXCEEDED,
                 details={"limit": limit},
+                hint="Name a folder that holds fewer.",
             )
         if stat.S_ISDIR(found.st_mode) and not (not prefix and name in prune):
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

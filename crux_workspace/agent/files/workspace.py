@@ -216,6 +216,7 @@ class WorkspaceFilesystem:
                 raise LimitExceededError(
                     f"The folder holds more than {max_entries:,} entries.",
                     details={"limit": max_entries},
+                    hint="Name a folder that holds fewer.",
                 )
         return list(found.values())
 

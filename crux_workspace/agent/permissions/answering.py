@@ -14,6 +14,7 @@ from crux_workspace.agent.permissions.stores import MAX_PATTERN_CHARS, of_the_st
 from crux_workspace.agent.permissions.telling import answered_decision
 from crux_workspace.agent.permissions.threads import ThreadMethods
 from crux_workspace.errors import ErrorCode, ResumeError
+from crux_workspace.model.options import MOST, whole_number
 
 __all__ = ["AnswerMethods"]
 
@@ -135,6 +136,7 @@ class AnswerMethods(ThreadMethods):
             ResumeError: It is not pending any more, because the call came again in another form (``STALE_INTERRUPT``).
         """
         root = await self._ledger.root_of(interrupt.thread_id)
+        whole_number("timeout_ms", timeout_ms, most=MOST)
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             while True:
                 wake = self._answered

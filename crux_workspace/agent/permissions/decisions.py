@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.options import shown
 from crux_workspace.model.values import Value
 
 __all__ = ["Answer", "AnswerWord", "Decision", "Grant", "Interrupt", "Outcome", "preview"]
@@ -62,17 +63,17 @@ class Interrupt(Value):
         if form == "page":
             return payload
         if form != "ag-ui":
-            raise InvalidInputError(f"There is no form {form!r}; use 'page' or 'ag-ui'.")
+            raise InvalidInputError(f"There is no form {shown(form)}; use 'page' or 'ag-ui'.")
         answers = ["once", "always", "deny"] if self.allow_always else ["once", "deny"]
-        shown: dict[str, Any] = {
+        told: dict[str, Any] = {
             "id": self.interrupt_id,
             "reason": "permission-request",
             "responseSchema": {"type": "string", "enum": answers},
             "metadata": payload,
         }
         if self.tool_call_id is not None:
-            shown["toolCallId"] = self.tool_call_id
-        return shown
+            told["toolCallId"] = self.tool_call_id
+        return told
 
 
 @dataclass(frozen=True, slots=True)

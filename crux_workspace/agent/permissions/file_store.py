@@ -17,6 +17,7 @@ from crux_workspace.agent.permissions.rules import RuleSet, check_rule
 from crux_workspace.agent.permissions.stores import StoredPermissions, checked_grant, grant_id
 from crux_workspace.errors import ErrorCode, InvalidInputError, StorageError
 from crux_workspace.model.clocks import wall_clock_ms
+from crux_workspace.model.options import refused_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +36,8 @@ class FilePermissionStore:
     """
 
     def __init__(self, path: str | Path, *, clock: Callable[[], int] = wall_clock_ms) -> None:
+        if not isinstance(path, str | Path):
+            raise refused_option("path", "a path", path)
         self._path = Path(path)
         self._clock = clock
         self._seen: tuple[int, ...] | None = None

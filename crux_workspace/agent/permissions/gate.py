@@ -39,6 +39,7 @@ from crux_workspace.agent.permissions.wrapping import BaseOf, PathUse, refuse_de
 from crux_workspace.errors import ErrorCode, PermissionDeniedError
 from crux_workspace.model.clocks import Clock, random_id, wall_clock_ms
 from crux_workspace.model.labels import check_label
+from crux_workspace.model.options import refused_option
 from crux_workspace.model.sendable import writable
 from crux_workspace.storage.memory import MemoryRecordStore
 from crux_workspace.storage.records import RecordStore
@@ -66,6 +67,8 @@ class PermissionGate(AnswerMethods, CallMethods):
         thread_policy: ThreadPolicies | None = None,
         clock: Clock = wall_clock_ms,
     ) -> None:
+        if policy is not None and not isinstance(policy, PermissionPolicy):
+            raise refused_option("policy", "a PermissionPolicy or None", policy)
         self.policy = policy if policy is not None else PermissionPolicy()
         self.store: PermissionStore = (
             store if store is not None else MemoryPermissionStore(clock=clock)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from crux_workspace.agent.permissions.rules import RuleSet, RuleTable, check_rule, invalid_policy
+from crux_workspace.model.options import shown
 
 __all__ = [
     "Approve",
@@ -60,7 +61,7 @@ class Approve:
     def __post_init__(self) -> None:
         given: object = self.allow_always
         if not isinstance(given, bool):
-            raise invalid_policy(f"allow_always must be True or False, got {given!r}.")
+            raise invalid_policy(f"allow_always must be True or False, got {shown(given)}.")
         _check_reason(self.reason)
 
 
@@ -76,7 +77,9 @@ class DelegationRule:
     def __post_init__(self) -> None:
         _check_reason(self.reason)
         if self.action not in _ACTIONS:
-            raise invalid_policy(f"{self.action!r} is no action; use one of {', '.join(_ACTIONS)}.")
+            raise invalid_policy(
+                f"{shown(self.action)} is no action; use one of {', '.join(_ACTIONS)}."
+            )
         if (self.action == "constrain") != callable(self.predicate):
             raise invalid_policy("A predicate goes with the action 'constrain', and only with it.")
 
@@ -96,7 +99,7 @@ class Delegation:
             raise invalid_policy("The rules of a delegation are a table {child: DelegationRule}.")
         for name, rule in given.items():
             if not isinstance(name, str) or not isinstance(rule, DelegationRule):
-                raise invalid_policy(f"The delegation rule {name!r} must be a DelegationRule.")
+                raise invalid_policy(f"The delegation rule {shown(name)} must be a DelegationRule.")
 
     def rule(self, name: str) -> DelegationRule:
         """Return the rule for a child."""
@@ -202,8 +205,8 @@ def policy_from_table(table: object) -> PermissionPolicy:
     unknown = sorted(set(table) - known)
     if unknown:
         raise invalid_policy(
-            f"[permissions] has no entry {unknown[0]!r}; it has {', '.join(sorted(known))}.",
-            entry=unknown[0],
+            f"[permissions] has no entry {shown(unknown[0])}; it has {', '.join(sorted(known))}.",
+            entry=shown(unknown[0]),
         )
     given: dict[str, Any] = {key: value for key, value in table.items() if key != "delegation"}
     for name in ("allow", "deny"):
@@ -221,7 +224,7 @@ def check_mode(mode: object) -> Mode:
     for known in MODES:
         if mode == known:
             return known
-    raise invalid_policy(f"{mode!r} is no permission mode; use one of {', '.join(MODES)}.")
+    raise invalid_policy(f"{shown(mode)} is no permission mode; use one of {', '.join(MODES)}.")
 
 
 def check_tool_name(name: object) -> str:
@@ -292,6 +295,8 @@ def _delegation(table: object) -> Delegation:
     made = {}
     for name, rule in rules.items():
         if not isinstance(rule, Mapping) or not {"action"} <= set(rule) <= {"action", "reason"}:
-            raise invalid_policy(f"The delegation rule {name!r} has the entries action and reason.")
+            raise invalid_policy(
+                f"The delegation rule {shown(name)} has the entries action and reason."
+            )
         made[name] = DelegationRule(**rule)
     return Delegation(table.get("default", "allow"), made)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from crux_workspace.errors import ErrorCode, InvalidInputError
+from crux_workspace.model.options import shown
 from crux_workspace.model.sendable import writable
 
 __all__ = [
@@ -73,7 +74,7 @@ class PathRequest:
     def __post_init__(self) -> None:
         if self.operation not in tuple(_OPERATION_KEYS):
             raise InvalidInputError(
-                f"A path cannot be asked for {self.operation!r}; use one of {', '.join(_OPERATION_KEYS)}.",
+                f"A path cannot be asked for {shown(self.operation)}; use one of {', '.join(_OPERATION_KEYS)}.",
                 details={"option": "operation"},
             )
         given = _path_text(self.path)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from crux_workspace.agent.commands.wordrules import WordRule, word_rules
 from crux_workspace.agent.permissions.requests import KEYS, canonical, covers, edge_of
 from crux_workspace.errors import ErrorCode, InvalidInputError
+from crux_workspace.model.options import shown
 
 __all__ = ["EMPTY_RULES", "RuleSet", "RuleTable", "check_rule", "invalid_policy"]
 
@@ -45,7 +46,7 @@ def check_rule(key: str, pattern: object) -> str:
     if key not in KEYS:
         hint = "; editFile needs readFile and writeFile" if key == "editFile" else ""
         raise invalid_policy(
-            f"{key!r} is no gate key; use one of {', '.join(KEYS)}{hint}.", key=str(key)
+            f"{shown(key)} is no gate key; use one of {', '.join(KEYS)}{hint}.", key=shown(key)
         )
     if not isinstance(pattern, str) or not pattern.strip() or "\x00" in pattern:
         raise invalid_policy(f"A rule for {key} must be text that names something.", key=key)
@@ -101,10 +102,14 @@ class RuleSet:
     __slots__ = ("_folded", "_paths", "_rules", "words")
 
     def __init__(self, table: RuleTable | None = None) -> None:
+        if table is not None and not isinstance(table, Mapping):
+            raise invalid_policy("Rules are a table {key: list of texts}.")
         rules: dict[str, tuple[str, ...]] = {}
         for key, patterns in (table or {}).items():
             if isinstance(patterns, str) or not isinstance(patterns, Iterable):
-                raise invalid_policy(f"The rules for {key} must be a list of texts.", key=str(key))
+                raise invalid_policy(
+                    f"The rules for {shown(key)} must be a list of texts.", key=shown(key)
+                )
             rules[key] = tuple(dict.fromkeys(check_rule(key, pattern) for pattern in patterns))
         self._rules = rules
         self.words: tuple[WordRule, ...] = tuple(

@@ -15,6 +15,7 @@ from crux_workspace.agent.shells.contract import ShellResult
 from crux_workspace.agent.shells.process import Limits, run_limited
 from crux_workspace.agent.shells.sandbox import SandboxChoice, chosen_sandbox, sandboxed
 from crux_workspace.errors import ErrorCode, InvalidInputError, UnsupportedError
+from crux_workspace.model.options import MOST, needed_number
 
 __all__ = ["LocalShell", "local_shell"]
 
@@ -183,10 +184,7 @@ def local_shell(
         "max_file_bytes": max_file_bytes,
     }
     for option, number in numbers.items():
-        if not _is_limit(number):
-            raise InvalidInputError(
-                f"{option} must be a whole number of at least 1.", details={"option": option}
-            )
+        needed_number(option, number, most=MOST)
     if sandbox not in ("auto", "required", "off"):
         raise InvalidInputError(
             "sandbox is 'auto', 'required' or 'off'.", details={"option": "sandbox"}
@@ -197,7 +195,3 @@ def local_shell(
     ):
         raise InvalidInputError("env must map names to strings.", details={"option": "env"})
     return LocalShell(Limits(**numbers), sandbox, given)
-
-
-def _is_limit(value: object) -> bool:
-    return type(value) is int and value >= 1

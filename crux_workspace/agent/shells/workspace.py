@@ -97,6 +97,7 @@ class WorkspaceShell:
                     "The workspace is too large to be checked out for a command.",
                     code=ErrorCode.QUOTA_EXCEEDED,
                     details={"limit": _MOST_BYTES, "used": total},
+                    hint="Work with the file tools, or have the workspace narrowed to what the command needs.",
                 )
             data = await _bytes_of(view, file)
             await asyncio.to_thread(checkout.put, file, data)

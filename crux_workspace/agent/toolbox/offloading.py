@@ -17,6 +17,7 @@ from crux_workspace.agent.files.contract import FilesystemBackend, FsContext, Pi
 from crux_workspace.agent.files.handle import TOOL_OUTPUTS
 from crux_workspace.agent.permissions.requests import covers
 from crux_workspace.errors import InvalidInputError, PermissionDeniedError, WorkspaceError
+from crux_workspace.model.options import MOST, needed_number
 
 __all__ = ["EXEMPT", "ToolOutput", "offload_tool_output", "offloaded"]
 
@@ -51,11 +52,7 @@ class ToolOutput:
             "ttl_ms",
             "gc_throttle_ms",
         ):
-            number = getattr(self, option)
-            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-                raise InvalidInputError(
-                    f"{option} must be a whole number of at least 0.", details={"option": option}
-                )
+            needed_number(option, getattr(self, option), least=0, most=MOST)
         given: object = self.exempt
         if isinstance(given, str) or not isinstance(given, Sequence | Set):
             raise InvalidInputError(

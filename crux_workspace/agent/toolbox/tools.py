@@ -42,6 +42,7 @@ from crux_workspace.agent.toolbox.arguments import (
 from crux_workspace.agent.toolbox.editing import TextEdit
 from crux_workspace.agent.toolbox.offloading import ToolOutput, offloaded
 from crux_workspace.errors import ErrorCode, PermissionDeniedError, UnsupportedError
+from crux_workspace.model.options import shown
 from crux_workspace.tools import Tool, ToolResult, ToolSet
 
 __all__ = ["AGENT_TOOLS", "agent_tools"]
@@ -259,8 +260,8 @@ def _shell_of(filesystem: FilesystemBackend, given: Shell | None) -> Shell | Non
 def _offered(
     allow: Iterable[str] | None, deny: Iterable[str], gate: PermissionGate | None
 ) -> list[str]:
-    wanted = None if allow is None else {_known(name) for name in allow}
-    withheld = {_known(name) for name in deny}
+    wanted = None if allow is None else _known_tools("allow", allow)
+    withheld = _known_tools("deny", deny)
     if gate is not None and gate.mode != "bypass":
         withheld |= set(gate.policy.denied["tool"])
     if "writeFile" in withheld and not (wanted is not None and "editFile" in wanted):
@@ -268,11 +269,17 @@ def _offered(
     return [name for name in _KINDS if name not in withheld and (wanted is None or name in wanted)]
 
 
+def _known_tools(option: str, names: object) -> set[str]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise invalid_policy(f"{option} must be a list of tools' names.", option=option)
+    return {_known(name) for name in names}
+
+
 def _known(name: str) -> str:
     check_tool_name(name)
     if name not in _KINDS:
         raise invalid_policy(
-            f"There is no tool {name!r}; there are {', '.join(_KINDS)}.", tool=name
+            f"There is no tool {shown(name)}; there are {', '.join(_KINDS)}.", tool=name
         )
     return name
 

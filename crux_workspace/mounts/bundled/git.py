@@ -12,7 +12,7 @@ from crux_workspace.model.contents import Content
 from crux_workspace.model.extras import need_extra
 from crux_workspace.model.files import ListResult, WorkspaceDirectory, WorkspaceEntry, WorkspaceFile
 from crux_workspace.model.mime import guess
-from crux_workspace.model.options import refused_option
+from crux_workspace.model.options import refused_option, shown
 from crux_workspace.model.paths import normalise
 from crux_workspace.model.sources import MountListOptions, MountPathOptions, MountReadOptions
 from crux_workspace.mounts.bundled.pages import content_of, kind_of, page_of
@@ -56,7 +56,7 @@ class GitSource:
         except (KeyError, ValueError) as error:
             self._repo.close()
             raise InvalidInputError(
-                f"The repository has no revision {revision!r}.", details={"option": "revision"}
+                f"The repository has no revision {shown(revision)}.", details={"option": "revision"}
             ) from error
         self._tree: bytes = commit.tree
         self._at = int(commit.commit_time) * 1000

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from crux_workspace.errors import InvalidInputError
+from crux_workspace.model.options import shown
 
 if TYPE_CHECKING:
     from crux_workspace.tools.toolset import ToolSet
@@ -28,7 +29,7 @@ def form_of(tools: ToolSet, form: str) -> Any:  # noqa: ANN401 - whatever the fr
     given: object = form
     if not isinstance(given, str) or given not in FORMS:
         raise InvalidInputError(
-            f"There is no form {form!r} of tools.",
+            f"There is no form {shown(form)} of tools.",
             details={"option": "form"},
             hint=f"Choose from: {', '.join(FORMS)}.",
         )
