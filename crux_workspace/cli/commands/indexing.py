@@ -35,6 +35,8 @@ def index(
         session.out.json(found.to_dict())
     else:
         _show(session, found)
+        if not (found.definitions or found.operations or found.exposures):
+            session.out.note(f"No workspace is defined or used in the Python files below {folder}.")
     session.out.flush()
     if strict and found.warnings:
         raise typer.Exit(1)

@@ -70,3 +70,12 @@ def test_a_folder_that_is_not_there_fails(bare: Cws) -> None:
     ran = bare("index", "nowhere")
     assert ran.code == 1
     assert ran.stderr.startswith("error FILE_NOT_FOUND: ")
+
+
+def test_a_folder_without_a_workspace_says_so(bare: Cws, src: Path) -> None:
+    (bare.folder / "other").mkdir()
+    (bare.folder / "other" / "app.py").write_text("print(1)\n")
+    told = "No workspace is defined or used in the Python files below "
+    ran = bare("index", "other")
+    assert (ran.code, ran.lines, ran.stderr) == (0, [], f"{told}other.\n")
+    assert told not in bare("index", "src").stderr
