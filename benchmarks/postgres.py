@@ -223,16 +223,16 @@ async def measure_postgres(pairs: int, scale: Scale) -> list[dict[str, object]]:
                 }
             )
         found += await hot_files(small, big, pairs, scale, _WHERE)
-        few, many = ws.for_namespace("few"), ws.for_namespace("many")
-        found += await versions(few, many, pairs, scale, _WHERE)
-        few, many = [await _database(server, name, stack) for name in _DATABASES]
+        short, long = ws.for_namespace("short"), ws.for_namespace("long")
+        found += await versions(short, long, pairs, scale, _WHERE)
+        lone, crowded = [await _database(server, name, stack) for name in _DATABASES]
 
         async def settle() -> None:
             """Do now what autovacuum begins after so many writes, and what slows down others while it lasts."""
             for name in _DATABASES:
                 await asyncio.to_thread(server.psql, name, "vacuum (analyze)")
 
-        found += await namespaces(few, many, pairs, scale, _WHERE, settle)
+        found += await namespaces(lone, crowded, pairs, scale, _WHERE, settle)
         ms = statistics.median([await busy_event_p99(ws, server.url()) for _ in range(3)])
         found.append(
             {
