@@ -219,6 +219,7 @@ _SECRET = "s3cr3t-and-shown-nowhere"  # noqa: S105 - it opens nothing
         f"az://container/p?account=somebody&endpoint_url=http://127.0.0.1:{free_port()}/somebody",
         f"obstore+s3://bucket/p?region=us-east-1&endpoint_url=http://127.0.0.1:{free_port()}",
     ],
+    ids=["azure", "s3"],
 )
 async def test_credentials_are_in_no_error(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody answers, and no URL that obstore asked for, with its signature or token, stands in a cause."""
