@@ -210,7 +210,7 @@ class PutQuery(CommonQuery, kw_only=True):
         Annotated[
             str,
             Meta(
-                pattern=r'^([0-9]{1,18}|"?[0-9a-f]{32}\.[0-9]{1,18}"?)$',
+                pattern=r'^([0-9]{1,19}|"?[0-9a-f]{32}\.[0-9]{1,19}"?)$',
                 description="The version that the file has to be at: a number (0: no file), or its ETag.",
             ),
         ]
