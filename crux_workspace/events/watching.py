@@ -25,8 +25,6 @@ from crux_workspace.storage.layout import partition_name
 
 __all__ = ["WatchHandle", "WatchRequest"]
 
-"""Called with each problem; what it returns is awaited if it can be."""
-
 _log = logging.getLogger("crux_workspace")
 
 

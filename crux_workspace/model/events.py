@@ -66,4 +66,4 @@ class WatchError(Value):
 
 
 OnError: TypeAlias = Callable[[WatchError], object]
-"""Told of each failure of a watch; sync or async."""
+"""Called with each problem of a watch; what it returns is awaited if it can be."""

@@ -52,10 +52,8 @@ __all__ = ["drop_partition", "gc", "list_namespaces"]
 
 _PER_COMMIT = 100
 _MOST_NAMES = 1 << 31
-"""Most names that a store is asked for at once: what every store can count to."""
+"""Most names of one page, what every store can count to; the cursor leads on."""
 _PAGE = 256
-_MOST_NAMES = 1 << 32
-"""Most names of one page; the cursor leads on."""
 
 
 # -- namespaces

@@ -33,7 +33,7 @@ __all__ = [
 Etag = Annotated[
     str,
     Meta(
-        pattern=r'^"?[0-9a-f]{32}\.[0-9]{1,18}"?$', description='A file\'s ETag: "<id>.<version>".'
+        pattern=r'^"?[0-9a-f]{32}\.[0-9]{1,19}"?$', description='A file\'s ETag: "<id>.<version>".'
     ),
 ]
 IfVersionField = Whole | Etag | None

@@ -48,7 +48,7 @@ _JSON_TYPES = ("application/json",)
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NO_ID = "0" * 32
 """The id of no file, which a verb refuses unless it knows the key."""
-_ONE_TAG = re.compile(r'"[0-9a-f]{32}\.[0-9]{1,15}"')
+_ONE_TAG = re.compile(r'"[0-9a-f]{32}\.[0-9]{1,19}"')
 
 
 class Call:

@@ -133,8 +133,9 @@ def failed_precondition(path: str, details: dict[str, Any]) -> Refusal:
     """Make the error of a file that is not the one that a header names."""
     return Refusal(
         412,
-        f"{path} is not what If-Match or If-None-Match demands; read it again and decide again.",
+        f"{path} is not what If-Match or If-None-Match demands.",
         code=ErrorCode.VERSION_CONFLICT,
+        hint="Read it again and decide again.",
         details={"path": path, **details},
         retryable=True,
     )

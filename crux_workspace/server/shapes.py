@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from crux_workspace.model.options import MOST
+
 __all__ = [
     "ArtifactsQuery",
     "CommonQuery",
@@ -32,8 +34,8 @@ __all__ = [
 
 Path = Annotated[str, Meta(description="Absolute path.", max_length=4_096)]
 Count = Annotated[int, Meta(ge=0, le=10_000)]
-Whole = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-Version = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
+Whole = Annotated[int, Meta(ge=0, le=MOST)]
+Version = Annotated[int, Meta(ge=1, le=MOST)]
 Namespace = Annotated[
     str, Meta(description="Namespace to work in; the token's own one by default.")
 ]
@@ -208,7 +210,7 @@ class PutQuery(CommonQuery, kw_only=True):
         Annotated[
             str,
             Meta(
-                pattern=r'^([0-9]{1,18}|"?[0-9a-f]{32}\.[0-9]{1,18}"?)$',
+                pattern=r'^([0-9]{1,19}|"?[0-9a-f]{32}\.[0-9]{1,19}"?)$',
                 description="The version that the file has to be at: a number (0: no file), or its ETag.",
             ),
         ]

@@ -63,7 +63,7 @@ class _Totals:
 class _Instruments:
     """What all workspaces that share a meter measure with: it keeps one callback for a name."""
 
-    __slots__ = ("__weakref__", "bytes", "conflicts", "duration", "lag")
+    __slots__ = ("bytes", "conflicts", "duration", "lag")
 
     def __init__(self, meter: Meter) -> None:
         self.duration: Histogram = meter.create_histogram(

@@ -6,7 +6,8 @@ import pickle
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import copy, deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -300,3 +301,19 @@ async def test_a_client_refuses_what_the_workspace_refuses(verb: Verb) -> None:
                     check(verb.name, option, value, expected, found)
                     if not isinstance(expected, tuple):
                         break  # it may have changed something
+
+
+@pytest.mark.parametrize("number", [10**15, 10**18, MOST])
+async def test_a_streamed_write_may_expect_every_version_that_there_can_be(number: int) -> None:
+    async with pair() as (here, over):
+        entry = await here.for_namespace("n").stat(A)
+        assert entry is not None
+        for expected in (number, replace(entry, version=number)):
+            local, remote = [
+                await told(
+                    ws, "write", {"path": A, "content": BytesIO(b"x"), "if_version": expected}
+                )
+                for ws in (here, over)
+            ]
+            assert remote == local
+            assert local[1] == ErrorCode.VERSION_CONFLICT

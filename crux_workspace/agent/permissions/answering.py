@@ -103,9 +103,13 @@ class AnswerMethods(ThreadMethods):
         """
         answered = await self._ledger.resume(await self._root(thread_id), entries_of(envelope))
         decisions = [await self._settled(item) for item in answered]
+        self._wake_waiting()
+        return decisions
+
+    def _wake_waiting(self) -> None:
+        """Let whoever waits look for its answer now."""
         self._answered.set()
         self._answered = asyncio.Event()
-        return decisions
 
     async def _settled(self, answered: Answered) -> Decision:
         if answered.answer == "always":
@@ -170,6 +174,5 @@ class AnswerMethods(ThreadMethods):
         entries = entries_of([Answer(interrupt.interrupt_id, answer)])
         answered = await self._ledger.resume(root, entries, alone=True)
         decision = await self._settled(answered[0])
-        self._answered.set()
-        self._answered = asyncio.Event()
+        self._wake_waiting()
         return decision

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from crux_workspace.agent import (
     workspace_filesystem,
 )
 from crux_workspace.agent.shells import sandbox
+from crux_workspace.agent.shells.local import LocalShell
 from crux_workspace.agent.shells.workspace import WorkspaceShell
 from crux_workspace.errors import ConflictError, ErrorCode, InvalidInputError, UnsupportedError
 from tests.agent.tools.conftest import Agent
@@ -170,25 +172,29 @@ async def test_a_hard_link_to_a_file_outside_is_refused(ws: Workspace, tmp_path:
     assert not await ws.exists("/workspace/stolen")
 
 
+def shell_of(ws: Workspace, meanwhile: Callable[[], Awaitable[object]]) -> WorkspaceShell:
+    """Make a shell whose commands are run when its files are checked out and something else has happened to the workspace."""
+
+    class Late(LocalShell):
+        async def run_in(self, *given: Any, **options: Any) -> Any:
+            await meanwhile()
+            return await super().run_in(*given, **options)
+
+    real = local_shell()
+    return WorkspaceShell(ws, Late(real.limits, real.sandbox, real.env))
+
+
 async def test_a_conflict_is_reported_and_commits_nothing(ws: Workspace) -> None:
     await ws.write("/workspace/a.md", "one\n")
     await ws.write("/workspace/b.md", "one\n")
-    shell = WorkspaceShell(ws, local_shell())
-
-    async def meanwhile(path: str) -> None:
-        await asyncio.sleep(0.4)
-        await ws.write(path, "somebody else\n")
-
-    command = "sleep 1.2; echo mine > a.md; echo mine > c.md"
+    command = "echo mine > a.md; echo mine > c.md"
+    late = shell_of(ws, lambda: ws.write("/workspace/a.md", "somebody else\n"))
     with pytest.raises(ConflictError):
-        await asyncio.gather(
-            shell.run_command(command, FsContext("/workspace")), meanwhile("/workspace/a.md")
-        )
+        await late.run_command(command, FsContext("/workspace"))
     assert await ws.read_text("/workspace/a.md") == "somebody else\n"
     assert not await ws.exists("/workspace/c.md")
-    ran, _ = await asyncio.gather(
-        shell.run_command(command, FsContext("/workspace")), meanwhile("/workspace/b.md")
-    )
+    late = shell_of(ws, lambda: ws.write("/workspace/b.md", "somebody else\n"))
+    ran = await late.run_command(command, FsContext("/workspace"))
     assert ran.commit is not None
     assert await ws.read_text("/workspace/a.md") == "mine\n"
 
@@ -224,15 +230,11 @@ async def test_files_and_directories_may_change_places(
 @pytest.mark.parametrize("command", ["echo mine > a.md", "mv a.md b.md; echo mine > b.md"])
 async def test_attributes_that_others_set_meanwhile_stay(ws: Workspace, command: str) -> None:
     await ws.write("/workspace/a.md", "one\n", metadata={"by": "me"})
-    shell = WorkspaceShell(ws, local_shell())
-
-    async def meanwhile() -> None:
-        await asyncio.sleep(0.4)
-        await ws.set("/workspace/a.md", metadata={"by": "them"}, mime_type="text/x-other")
-
-    await asyncio.gather(
-        shell.run_command(f"sleep 1.2; {command}", FsContext("/workspace")), meanwhile()
+    late = shell_of(
+        ws,
+        lambda: ws.set("/workspace/a.md", metadata={"by": "them"}, mime_type="text/x-other"),
     )
+    await late.run_command(command, FsContext("/workspace"))
     [file] = [file async for file in ws.walk("/workspace")]
     assert isinstance(file, WorkspaceFile)
     assert await ws.read_text(file.path) == "mine\n"
