@@ -17,11 +17,16 @@ from storage_adapters.sql.postgres.committing import Request
 from storage_adapters.sql.postgres.database import Database
 from tests.postgres.conftest import Opening, through
 from tests.support.fault_proxy import FaultProxy
+from tests.support.postgres import PostgresServer
 from tests.support.random_batches import PART, random_batch
 
 pytestmark = pytest.mark.postgres
 
 A = "/workspace/a.md"
+_HELD = 4711
+_WAITERS = (
+    f"select count(*) from pg_locks where locktype = 'advisory' and objid = {_HELD} and not granted"  # noqa: S608 - a number of this module
+)
 
 
 @pytest.fixture
@@ -215,14 +220,20 @@ async def test_one_of_many_that_follow_the_same_commit_does(
 
 @pytest.mark.parametrize("by", ["the function", "the statement"])
 async def test_a_commit_between_the_snapshot_and_the_lock_is_seen(
-    store: PostgresRecordStore, postgres_url: str, by: str, monkeypatch: pytest.MonkeyPatch
+    store: PostgresRecordStore,
+    postgres_server: PostgresServer,
+    postgres_url: str,
+    by: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The statement has its snapshot and waits before it locks; somebody else's commit in between is not overwritten."""
     incarnation, told = await begun(store)
     name = "where p.name = $1 and"
     text = store.database.texts.follow
     assert text.count(name) == 1
-    slow = text.replace(name, "where p.name = $1 and pg_sleep(0.5) is not null and")
+    slow = text.replace(
+        name, f"where p.name = $1 and pg_advisory_xact_lock({_HELD}) is not null and"
+    )
     plain = Database.rows
     answers: list[int] = []
 
@@ -233,12 +244,17 @@ async def test_a_commit_between_the_snapshot_and_the_lock_is_seen(
             return answer
         return await plain(self, connection, asked, parameters)
 
+    holder = await postgres_server.connect()
+    await holder.execute(f"select pg_advisory_lock({_HELD})")
     async with await PostgresRecordStore.open(postgres_url) as other:
         monkeypatch.setattr(Database, "rows", rows)
         late = asyncio.create_task(outcome(follow(store, write(3, incarnation), told)))
-        await asyncio.sleep(0.2)
+        async with asyncio.timeout(20):
+            while not await holder.fetchval(_WAITERS):  # noqa: ASYNC110 - it is the server that tells
+                await asyncio.sleep(0.01)
         first = await follow(other, write(2, incarnation), told if by == "the statement" else None)
         assert first.sequence == 2
+        await holder.close()
         assert await late == (PreconditionFailed, "revision", "head\x01a\x01")
         assert answers == [0]
         [record] = await other.get_many(PART, ["head\x01a\x01"])
