@@ -76,7 +76,9 @@ async def test_a_turn_costs_one_plan_and_two_reads_more(house: House) -> None:
         costs.append((house.records.counts["plan"], house.records.reads))
     turns = [number for number, cost in enumerate(costs, 1) if cost != (1, 1)]
     assert turns == [SHRINK_EVERY + 1, 2 * SHRINK_EVERY + 1, 3 * SHRINK_EVERY + 1]
-    assert {costs[turn - 1] for turn in turns} == {(2, 3)}
+    # PostgreSQL and Redis guess first, with what they know (`storage.guessing`): that plan asks no server, and finds the turn in vain.
+    in_vain = 1 if house.records.capabilities.notify else 0
+    assert {costs[turn - 1] for turn in turns} == {(2 + in_vain, 3 + in_vain)}
 
 
 async def test_versions_stay_raw_until_a_turn_and_the_newest_ended_one_after_it(
