@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from typing import Any
 
@@ -269,6 +270,80 @@ async def test_a_commit_beyond_the_store_s_value_is_refused_whole() -> None:
     with pytest.raises(BatchTooLarge):
         await store.commit(PART, batch)
     assert await store.sequences([PART]) == [0]
+
+
+LIMIT = 256 << 10
+
+
+class _TakesSoMuch(MemoryMinimalStore):
+    """A vendor's store that refuses values of more bytes of JSON than `LIMIT`."""
+
+    async def create(self, key: str, value: JsonObject) -> bool:
+        self.largest = max(self.largest, self._weighed(value))
+        return await super().create(key, value)
+
+    async def put(self, key: str, value: JsonObject) -> None:
+        self._weighed(value)
+        await super().put(key, value)
+
+    largest = 0
+    """Bytes of the largest value that was created."""
+
+    def _weighed(self, value: JsonObject) -> int:
+        size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+        if size > LIMIT:
+            raise ValueError("the value is too large")
+        return size
+
+
+def _one(number: int, body: bytes) -> Batch:
+    return Batch(
+        commit_id=f"{number:032x}",
+        verb="write",
+        now=1,
+        incarnation=None if number == 1 else f"{1:032x}",
+        puts=[Put("k\x01", b"{}", body), Put("head\x01a\x01", b"{}")],
+    )
+
+
+async def _largest_of(number: int, escaped: int) -> bytes:
+    """Return the body of the largest commit that the store takes: some bytes that JSON writes as six, and plain ones."""
+    spare = 5_000
+    while True:
+        below = _TakesSoMuch()
+        for n in range(1, number):
+            await journaled(below).commit(PART, _one(n, b"before"))
+        body = b"\x01" * escaped + b"x" * (LIMIT - 6 * escaped - spare)
+        await journaled(below).commit(PART, _one(number, body))
+        if below.largest == LIMIT:
+            return body
+        spare -= LIMIT - below.largest
+
+
+@pytest.mark.parametrize("what", ["a value of the store", "a commit"])
+async def test_what_is_just_at_a_limit_is_kept_and_one_byte_more_is_refused(what: str) -> None:
+    """The first limit is the vendor's own, of the bytes that it gets; the other one is what the store declares of a commit."""
+    below = _TakesSoMuch()
+    store = journaled(below, max_value_bytes=LIMIT)
+    most = store.capabilities.max_commit_bytes
+    assert most == LIMIT // 2
+    if what == "a commit":
+        body, limit = b"x" * (most - 4), most  # the records' values are the rest
+    else:
+        body, limit = await _largest_of(2, 40_000), LIMIT
+    await store.commit(PART, _one(1, b"before"))
+    held = dict(below.held)
+    with pytest.raises(BatchTooLarge) as caught:
+        await store.commit(PART, _one(2, body + b"x"))
+    assert (caught.value.what, caught.value.size, caught.value.limit) == ("bytes", limit + 1, limit)
+    assert below.held == held, "nothing of it is there"
+    assert (await store.commit(PART, _one(2, body))).sequence == 2
+    assert below.largest == LIMIT or what == "a commit"
+    for reader in (store, journaled(below)):
+        [record] = await reader.get_many(PART, ["k\x01"])
+        assert record is not None
+        assert record.body == body
+        assert await reader.sequences([PART]) == [2]
 
 
 async def test_values_of_any_bytes_come_back(writing: Writing) -> None:
