@@ -18,7 +18,7 @@ import pytest
 import trustme
 
 from crux_workspace import open_workspace
-from crux_workspace.errors import StorageError
+from crux_workspace.errors import StorageError, WatchGapError
 from crux_workspace.storage import RecordStore
 from crux_workspace.storage.layout import partition_name
 from crux_workspace.testing import AssetStoreContract, RecordStoreContract
@@ -27,6 +27,7 @@ from tests.support.fault_proxy import fault_proxy
 from tests.support.redis_cluster import RedisCluster, cluster_of_three, slot_of
 from tests.support.redis_servers import RedisServer
 from tests.support.soundness import check_sound
+from tests.watch.conftest import take
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
 
@@ -349,7 +350,8 @@ async def test_a_node_that_dies_is_followed_by_its_replica() -> None:
     """The replica is elected by the other nodes; calls wait for it, and what was acknowledged and replicated is there.
 
     A revision that the replica never got is given out again there, for somebody else's change: what the lost node told of it is not
-    believed, though the replica is connected to for the first time.
+    believed, though the replica is connected to for the first time. Its sequence is given out again too, and a watcher that saw the lost
+    commit is told of a gap, live or resumed.
     """
     with cluster_of_three() as cluster:
         dying = cluster.nodes[0]
@@ -360,7 +362,10 @@ async def test_a_node_that_dies_is_followed_by_its_replica() -> None:
             if cluster.holder(slot_of(partition_name("default", name))) is dying
         )
         url = cluster.nodes[1].url(timeout_ms=20_000)
-        async with open_workspace(url, namespace=name) as ws:
+        async with (
+            open_workspace(url, namespace=name) as ws,
+            ws.watch(start="oldest", poll_interval_ms=100) as live,
+        ):
             for number in range(20):
                 await ws.append(A, f"{number}\n")
             for number in range(8):  # from then on it is planned without reading
@@ -370,11 +375,20 @@ async def test_a_node_that_dies_is_followed_by_its_replica() -> None:
                 replica.pause()
                 client.client_kill_filter(_type="replica", skipme=False)
             assert (await ws.write(B, "mine, and lost")).version == 9
+            lost = (await take(live, 29))[-1]
+            assert (lost.sequence, lost.version) == (29, 9)
             dying.kill()
             replica.resume()
             async with open_workspace(url, namespace=name) as other:
                 theirs = await other.write(B, "theirs", metadata={"by": "other"})
             assert theirs.version == 9
+            async with ws.watch(cursor=lost.cursor) as resumed:
+                for watching in (live, resumed):
+                    with pytest.raises(WatchGapError):
+                        await take(watching, 1)
+                    seen = await take(watching, 29)
+                    assert [event.sequence for event in seen] == list(range(1, 30))
+                    assert seen[-1].commit != lost.commit
             assert (await ws.write(B, "three")).version == 10
             assert await ws.read_text(B, version=9) == "theirs"
             assert (await ws.read(B, version=9)).metadata == {"by": "other"}
