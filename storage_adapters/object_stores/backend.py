@@ -45,9 +45,10 @@ async def obstore_backend(url: str) -> AssetStore:
         return _local(parts.netloc, unquote(parts.path), options)
     if not parts.netloc or ":" in parts.netloc:
         raise InvalidInputError(f"The URL names a bucket or container: {parts.scheme}://name/path.")
+    arguments = _arguments(scheme, options)
     try:
         store = need("obstore.store", "obstore").from_url(
-            f"{scheme}://{quote(parts.netloc)}", **_arguments(scheme, options)
+            f"{scheme}://{quote(parts.netloc)}", **arguments
         )
     except (ValueError, _base_error()) as error:
         raise InvalidInputError(
@@ -79,7 +80,7 @@ def _arguments(scheme: str, options: dict[str, str]) -> dict[str, Any]:
         "connect_timeout": timedelta(seconds=_CONNECT_S),
         "user_agent": "crux-workspace",
     }
-    if _is_plain(options.get("endpoint_url", "https://")):
+    if "endpoint_url" in options and _is_plain(options["endpoint_url"]):
         client["allow_http"] = True
     return {
         **{_CONFIGURED[scheme][name]: value for name, value in options.items()},
