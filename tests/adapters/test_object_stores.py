@@ -6,9 +6,9 @@ import asyncio
 import base64
 import secrets
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -65,6 +65,8 @@ def opened(
     *,
     who: Identity | None = None,
     bucket: str | None = None,
+    timeout_s: float = 2,
+    retries: int = 2,
 ) -> ObstoreAssetStore:
     identity = who or server.member
     store = S3Store(
@@ -73,9 +75,9 @@ def opened(
         region="us-east-1",
         access_key_id=identity.access_key,
         secret_access_key=identity.secret_key,
-        client_options={"allow_http": True, "timeout": timedelta(seconds=2)},
+        client_options={"allow_http": True, "timeout": timedelta(seconds=timeout_s)},
         retry_config={
-            "max_retries": 2,
+            "max_retries": retries,
             "retry_timeout": timedelta(seconds=5),
             "backoff": {
                 "init_backoff": timedelta(milliseconds=10),
@@ -118,12 +120,51 @@ async def test_storms_are_weathered_or_told(
         await store.delete(asset.ref)
 
 
-async def test_silence_is_a_timeout(server: S3Server, prefix: str, faults: HttpFaults) -> None:
-    store = opened(server, prefix, faults.url)
+Call = Callable[[ObstoreAssetStore, str], Awaitable[object]]
+
+
+async def _stream(store: ObstoreAssetStore, ref: str) -> None:
+    async for _ in store.stream(ref):
+        pass
+
+
+CALLS: dict[str, Call] = {
+    "put": lambda store, _: store.put(b"x", options()),
+    "put of parts": lambda store, _: store.put(chunks(LARGE, 1 << 20), options()),
+    "get": lambda store, ref: store.get(ref),
+    "stream": _stream,
+    "delete": lambda store, ref: store.delete(ref),
+    "list": lambda store, _: store.list("w/", limit=9),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_silence_is_a_timeout(
+    name: str, server: S3Server, prefix: str, faults: HttpFaults
+) -> None:
+    store = opened(server, prefix, faults.url, timeout_s=0.3, retries=0)
     faults.rule = times(None, Action(wait_s=30))
     with pytest.raises(StorageError) as caught:
-        await store.get("w/n/x.1700000000000")
-    assert caught.value.code == ErrorCode.STORE_TIMEOUT
+        await CALLS[name](store, "w/n/x.1700000000000")
+    assert (caught.value.code, caught.value.retryable) == (ErrorCode.STORE_TIMEOUT, True)
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_clock_that_is_wrong_says_so(
+    hours: int, name: str, server: S3Server, prefix: str, faults: HttpFaults
+) -> None:
+    """The server looks at the time of a request before the signature. A stream begins with HEAD, whose answer has no text."""
+    store = opened(server, prefix, faults.url)
+    asset = await store.put(b"there", options())
+    wrong = datetime.now(UTC) + timedelta(hours=hours)
+    header = ("x-amz-date", wrong.strftime("%Y%m%dT%H%M%SZ"))
+    faults.rule = times(None, Action(headers=(header,)))
+    told = "check keys, rights and clock" if name == "stream" else "clock is too far"
+    with pytest.raises(StorageError, match=told) as caught:
+        await CALLS[name](store, asset.ref)
+    assert not caught.value.retryable
+    assert await left(server, prefix) == ([f"{prefix}/{asset.ref}"], [])
 
 
 async def test_damage_on_the_way_back_is_noticed(
@@ -144,12 +185,20 @@ async def test_wrong_settings_say_so(server: S3Server, prefix: str) -> None:
         opened(server, prefix, there, who=wrong),
         opened(server, prefix, there, who=server.reader),
     ]
-    for store in denied:
+    for call in (
+        *(store.put(b"x", options()) for store in denied),
+        denied[0].list("w/", limit=9),
+        denied[0].delete("w/n/x.1700000000000"),
+    ):
         with pytest.raises(StorageError, match="may not do that") as caught:
-            await store.put(b"x", options())
+            await call
         assert not caught.value.retryable
     nowhere = opened(server, prefix, there, bucket="nowhere", who=server.admin)
-    for call in (nowhere.put(b"x", options()), nowhere.get("w/n/x.1700000000000")):
+    for call in (
+        nowhere.put(b"x", options()),
+        nowhere.get("w/n/x.1700000000000"),
+        nowhere.list("w/", limit=9),
+    ):
         with pytest.raises(StorageError, match="does not exist") as caught:
             await call
         assert not caught.value.retryable

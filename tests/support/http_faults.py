@@ -41,6 +41,8 @@ class Action:
     """Change the last byte of the answer."""
     damage_request: bool = False
     """Change the last byte of the request."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Pass it on with these, by lower-case name, in the place of its own."""
 
 
 def busy(status: str = "503 Service Unavailable", code: str = "SlowDown") -> Action:
@@ -115,8 +117,10 @@ class HttpFaults:
             writer.write(action.answer)
             await writer.drain()
             return
-        kept = [pair for pair in pairs if pair[0].lower() not in ("expect", "connection")]
-        passed = [first, *(": ".join(pair) for pair in kept), "Connection: close", "", ""]
+        given = [("connection", "close"), *action.headers]
+        left_out = {"expect", *(name for name, _ in given)}
+        kept = [pair for pair in pairs if pair[0].lower() not in left_out]
+        passed = [first, *(": ".join(pair) for pair in (*kept, *given)), "", ""]
         if action.damage_request:
             body = _damaged(body)
         await self._pass_on("\r\n".join(passed).encode("latin-1") + body, writer, action)
