@@ -1,5 +1,7 @@
 """The S3 server is killed in the middle of commits and started again: acknowledged is there, torn is nothing, orphans are collected.
 
+Assets go there by boto3 and by obstore.
+
 `CRUX_SERVER_KILLS` says how often; once by default, for it takes its time to come back.
 """
 
@@ -7,12 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
 
 import pytest
+from obstore.store import S3Store
 
 from crux_workspace import Retention, Workspace, workspace
 from crux_workspace.errors import StorageError
+from crux_workspace.model.clocks import Clock
 from crux_workspace.storage import (
     AssetStore,
     MemoryRecordStore,
@@ -23,6 +29,7 @@ from crux_workspace.storage import (
 )
 from crux_workspace.storage.layout import partition_name
 from crux_workspace.testing import DelegatingAssetStore, FixedClock
+from storage_adapters.object_stores import ObstoreAssetStore
 from storage_adapters.s3 import S3AssetStore, S3Settings
 from tests.support.s3_server import S3Server, serving
 from tests.support.soundness import check_sound
@@ -37,11 +44,29 @@ GRACE_MS = 3_600_000
 QUICK = S3Settings(connect_timeout_s=1, read_timeout_s=2, max_attempts=2, part_bytes=5 << 20)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_server() -> Iterator[S3Server]:
-    """A server of this test alone."""
+    """A server of this module alone."""
     with serving() as server:
         yield server
+
+
+def _by_boto3(server: S3Server, prefix: str, clock: Clock) -> AssetStore:
+    client = server.client(settings=QUICK)
+    return S3AssetStore(client, server.bucket, prefix, settings=QUICK, clock=clock)
+
+
+def _by_obstore(server: S3Server, prefix: str, clock: Clock) -> AssetStore:
+    store = S3Store(
+        server.bucket,
+        endpoint=server.endpoint,
+        region="us-east-1",
+        access_key_id=server.member.access_key,
+        secret_access_key=server.member.secret_key,
+        client_options={"allow_http": True, "timeout": timedelta(seconds=2)},
+        retry_config={"max_retries": 1, "retry_timeout": timedelta(seconds=4)},
+    )
+    return ObstoreAssetStore(store, prefix, clock=clock)
 
 
 class _Watched(DelegatingAssetStore):
@@ -111,17 +136,18 @@ def _part(data: bytes) -> int:
     return int(data[: data.index(b";")].partition(b":")[2])
 
 
-async def _stored(server: S3Server) -> set[str]:
+async def _stored(server: S3Server, prefix: str) -> set[str]:
     """Return what the server keeps of the assets."""
-    return {key for key in await asyncio.to_thread(server.keys, "p/") if not key.endswith("/")}
+    keys = await asyncio.to_thread(server.keys, f"{prefix}/")
+    return {key for key in keys if not key.endswith("/")}
 
 
+@pytest.mark.parametrize("opened", [_by_boto3, _by_obstore], ids=["boto3", "obstore"])
 async def test_a_killed_server_loses_and_tears_nothing_and_its_orphans_are_collected(
-    own_server: S3Server, clock: FixedClock
+    opened: Callable[[S3Server, str, Clock], AssetStore], own_server: S3Server, clock: FixedClock
 ) -> None:
-    inner = S3AssetStore(
-        own_server.client(settings=QUICK), own_server.bucket, "p", settings=QUICK, clock=clock
-    )
+    prefix = secrets.token_hex(6)
+    inner = opened(own_server, prefix, clock)
     assets = _Watched(inner)
     bundle: Storage = storage(records=MemoryRecordStore(), assets=assets)
     retention = Retention(asset_grace_ms=GRACE_MS)
@@ -158,12 +184,12 @@ async def test_a_killed_server_loses_and_tears_nothing_and_its_orphans_are_colle
     for writer in writers:
         await writer.check()
     found = await check_sound(bundle.records, partition_name("w", "n"))
-    orphans = len(await _stored(own_server)) - len(found.referenced)
+    orphans = len(await _stored(own_server, prefix)) - len(found.referenced)
     assert orphans >= ROUNDS, "what was stored behind a commit that failed could not be taken back"
     assert (await ws.gc(dry_run=False)).assets == 0, "it may still be somebody's commit"
     clock.advance(GRACE_MS)
     assert (await ws.gc(dry_run=False)).assets == orphans
-    assert len(await _stored(own_server)) == len(found.referenced)
+    assert len(await _stored(own_server, prefix)) == len(found.referenced)
     for writer in writers:
         await writer.check()
     await ws.aclose()
