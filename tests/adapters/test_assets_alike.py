@@ -1,7 +1,4 @@
-"""What a workspace promises of its assets, wherever they lie: writers of equal content, collection that races, clocks that differ.
-
-S3 has the same stories in test_s3_workspace.py, told by what its server holds.
-"""
+"""What a workspace promises of its assets, wherever they lie: writers of equal content, collection that races, clocks that differ."""
 
 from __future__ import annotations
 
@@ -41,6 +38,7 @@ def now() -> FixedClock:
         pytest.param("redis", marks=pytest.mark.redis),
         "azure",
         pytest.param("google", marks=pytest.mark.s3),
+        pytest.param("s3", marks=pytest.mark.s3),
     ]
 )
 async def assets(
@@ -60,6 +58,9 @@ async def assets(
     elif request.param == "azure":
         monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
         yield await _cloud((await asyncio.to_thread(azurite)).url(prefix), now)
+    elif request.param == "s3":
+        async with await s3_assets(prefix, clock=now) as store:
+            yield store
     else:
         s3 = await asyncio.to_thread(s3_server)
         async with gcs_front(s3) as front:

@@ -16,7 +16,7 @@ from storage_adapters.redis.link import Link
 from storage_adapters.redis.node import open_wire
 from storage_adapters.redis.target import Target, parse_target
 from storage_adapters.redis.wire import pack
-from tests.support.cancelling import cancelled_after, steps
+from tests.support.cancelling import cancelled_after, steps, victims_cancelled_after
 from tests.support.redis_servers import RedisServer
 
 pytestmark = pytest.mark.redis
@@ -65,16 +65,7 @@ async def test_callers_that_are_cancelled_leave_the_others_their_own_answers(
                 assert await link.ask_all([(0, (b"ECHO", word)) for word in asked]) == asked
                 assert await link.tell(0, (b"ECHO", asked[1])) == asked[1]
 
-        tasks = [asyncio.create_task(client(number)) for number in range(CLIENTS)]
-        for _ in range(step):
-            await asyncio.sleep(0)
-        were_over = all(tasks[victim].done() for victim in victims)
-        for victim in victims:
-            tasks[victim].cancel()
-        async with asyncio.timeout(5):
-            await asyncio.wait(tasks)
-        for number, task in enumerate(tasks):
-            assert number in victims or task.exception() is None
+        were_over = await victims_cancelled_after(step, map(client, range(CLIENTS)), victims)
         assert await link.ask(0, (b"ECHO", b"last")) == b"last"
         await link.aclose()
         if were_over:

@@ -1,4 +1,7 @@
-"""A workspace whose assets lie in S3: equal contents, collection that races, uploads nobody refers to, URLs."""
+"""A workspace whose assets lie in S3: uploads nobody refers to, places side by side, missing objects, URLs.
+
+What it promises as all places of assets do stands in test_assets_alike.py.
+"""
 
 from __future__ import annotations
 
@@ -81,29 +84,6 @@ async def test_the_one_line_form_keeps_everything(
     assert "secret" not in repr(opened)
 
 
-async def test_equal_content_of_two_writers_stays_when_one_rolls_back(
-    ws: Workspace, server: S3Server, prefix: str
-) -> None:
-    data = b"equal" * 40_000
-
-    class Undone(Exception):
-        pass
-
-    async def other() -> None:
-        async with ws.transaction() as tx:
-            await tx.write(B, data)
-            await tx.copy(B, "/workspace/c.bin")
-            raise Undone
-
-    results = await asyncio.gather(ws.write(A, data), other(), return_exceptions=True)
-    assert isinstance(results[1], Undone)
-    assert await ws.read_bytes(A) == data
-    assert not await ws.exists(B)
-    assert await held(server, prefix) == 1
-    await ws.gc(dry_run=False)
-    assert await ws.read_bytes(A) == data
-
-
 async def test_uploads_that_nothing_refers_to_go_after_their_grace(
     ws: Workspace, assets: S3AssetStore, now: FixedClock, server: S3Server, prefix: str
 ) -> None:
@@ -124,31 +104,6 @@ async def test_uploads_that_nothing_refers_to_go_after_their_grace(
     assert (await ws.gc(dry_run=False)).assets == 3
     assert await held(server, prefix) == 2  # the file's own, and what no put of ours made
     assert await ws.read_bytes(A) == b"kept" * 40_000
-
-
-async def test_collecting_harms_no_reader_and_no_writer(
-    ws: Workspace, now: FixedClock, server: S3Server, prefix: str
-) -> None:
-    old = b"old" * 100_000
-    await ws.write(A, old)
-    reading = ws.stream(A)
-    first = await anext(reading)
-    await ws.delete(A, purge=True)  # released; whoever reads it has the grace to end
-    await asyncio.gather(
-        *(ws.gc(dry_run=False) for _ in range(2)),
-        *(ws.write(f"/workspace/{n}.bin", b"new" * 50_000) for n in range(4)),
-    )
-    rest = [chunk async for chunk in reading]
-    assert first + b"".join(rest) == old
-    assert await held(server, prefix) == 5
-    now.advance(HOUR_MS)
-    await asyncio.gather(
-        ws.gc(dry_run=False),
-        *(ws.write(f"/workspace/{n}.bin", b"newer" * 50_000) for n in range(4)),
-    )
-    for n in range(4):
-        assert await ws.read_bytes(f"/workspace/{n}.bin") == b"newer" * 50_000
-    assert await held(server, prefix) == 8  # the old one is gone, every version is kept
 
 
 class _AnswersLate(DelegatingAssetStore):

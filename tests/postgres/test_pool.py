@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import pytest
 
 from storage_adapters.sql.postgres.pool import Pool
+from tests.support.cancelling import victims_cancelled_after
 
 SIZE, CLIENTS = 3, 7
 
@@ -51,19 +53,10 @@ async def _client(pool: Pool, number: int) -> None:
 
 @pytest.mark.parametrize("victims", [(0,), (1,), (4, 5), (0, 1, 2, 3), tuple(range(CLIENTS))])
 async def test_cancelling_at_any_step_loses_no_place(victims: tuple[int, ...]) -> None:
-    steps = 0
-    while True:
+    for step in itertools.count():
         pool = Pool(Line.open, SIZE, wait_s=5)
-        tasks = [asyncio.create_task(_client(pool, number)) for number in range(CLIENTS)]
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        was_over = all(tasks[victim].done() for victim in victims)
-        for victim in victims:
-            tasks[victim].cancel()
-        async with asyncio.timeout(5):
-            await asyncio.wait(tasks)
-        for number, task in enumerate(tasks):
-            assert number in victims or task.exception() is None
+        clients = (_client(pool, number) for number in range(CLIENTS))
+        was_over = await victims_cancelled_after(step, clients, victims)
         assert pool.open <= SIZE
         async with asyncio.timeout(1):
             held = [await pool.acquire() for _ in range(SIZE)]
@@ -76,5 +69,4 @@ async def test_cancelling_at_any_step_loses_no_place(victims: tuple[int, ...]) -
         assert pool.open == 0
         if was_over:
             break
-        steps += 1
-    assert steps > 10, "some were cancelled on the way"
+    assert step > 10, "some were cancelled on the way"

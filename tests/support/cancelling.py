@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Collection, Iterable, Iterator
 
-__all__ = ["cancelled_after", "steps"]
+__all__ = ["cancelled_after", "steps", "victims_cancelled_after"]
 
 
 def steps() -> Iterator[int]:
@@ -27,4 +27,24 @@ async def cancelled_after(step: int, work: Awaitable[object]) -> bool:
     async with asyncio.timeout(5):
         await asyncio.wait({task})
     assert task.cancelled() or task.exception() is None
+    return ended
+
+
+async def victims_cancelled_after(
+    step: int, clients: Iterable[Awaitable[object]], victims: Collection[int]
+) -> bool:
+    """Let clients work at once, and cancel some after so many turns of the loop; returns whether those had ended by themselves.
+
+    All the others end well, within five seconds.
+    """
+    tasks = [asyncio.ensure_future(client) for client in clients]
+    for _ in range(step):
+        await asyncio.sleep(0)
+    ended = all(tasks[victim].done() for victim in victims)
+    for victim in victims:
+        tasks[victim].cancel()
+    async with asyncio.timeout(5):
+        await asyncio.wait(tasks)
+    for number, task in enumerate(tasks):
+        assert number in victims or task.exception() is None
     return ended
