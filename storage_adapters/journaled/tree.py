@@ -14,7 +14,7 @@ from operator import attrgetter, itemgetter
 from typing import TypeVar
 
 from crux_workspace.storage.minimal import MinimalStore
-from storage_adapters.journaled.entries import Body, Node, Row, read, unpack, write
+from storage_adapters.journaled.entries import Body, Node, Row, read, size_of, unpack, write
 from storage_adapters.journaled.keys import PartitionKeys
 
 __all__ = ["Gone", "Growth", "Nodes", "Tree", "gathered"]
@@ -23,8 +23,11 @@ MOST_ITEMS = 64
 MOST_WEIGHT = 64 << 10
 _CACHED_NODES = 256
 _AT_ONCE = 16
-_KIND = "a"
-"""First letter of node names: changed whenever the same input would give other nodes, so that versions do not mix."""
+MOST_BYTES = 128 << 10
+"""Most bytes of JSON of a leaf's rows, unless one row has more: less than a store takes as one value."""
+_KIND, _CUT_KIND = "a", "b"
+"""First letters of node names, the second from the first leaf on that bytes cut short: changed whenever the same input would give other
+nodes, so that versions do not mix."""
 
 T = TypeVar("T")
 _first = itemgetter(0)
@@ -154,6 +157,7 @@ class Growth:
     def __init__(self, nodes: Nodes, position: int) -> None:
         self._nodes = nodes
         self._position = position
+        self._kind = _KIND
         self.made: list[tuple[str, Node]] = []
         self.old_nodes: list[str] = []
         self.old_rows: list[Row] = []
@@ -203,7 +207,12 @@ class Growth:
         return sorted(held.values(), key=_key)
 
     def _leaves(self, rows: list[Row]) -> list[tuple[str, str]]:
-        return [(part[0].key, self._make(Node(rows=part, children=[]))) for part in _parts(rows)]
+        made = []
+        for part, is_cut in _parts(rows):
+            if is_cut:
+                self._kind = _CUT_KIND
+            made.append((part[0].key, self._make(Node(rows=part, children=[]))))
+        return made
 
     def _inner(self, level: list[tuple[str, str]]) -> list[tuple[str, str]]:
         count = -(-len(level) // MOST_ITEMS)
@@ -212,23 +221,28 @@ class Growth:
         return [(part[0][0], self._make(Node(rows=[], children=part))) for part in parts]
 
     def _make(self, node: Node) -> str:
-        name = f"{_KIND}{self._position}.{len(self.made)}"
+        name = f"{self._kind}{self._position}.{len(self.made)}"
         self.made.append((name, node))
         return name
 
 
-def _parts(rows: list[Row]) -> Iterator[list[Row]]:
-    """Cut rows into leaves of about the same size."""
+def _parts(rows: list[Row]) -> Iterator[tuple[list[Row], bool]]:
+    """Cut rows into leaves of about the same size; also whether only its bytes of JSON ended one."""
     total = sum(row.weight for row in rows)
     count = max(-(-len(rows) // MOST_ITEMS), -(-total // MOST_WEIGHT))
     share = total / count if count else 0
     part: list[Row] = []
-    weight = 0
+    weight = written = 0
     for row in rows:
+        size = size_of(row)
+        if part and written + size > MOST_BYTES:
+            yield part, True
+            part, weight, written = [], 0, 0
         part.append(row)
         weight += row.weight
+        written += size
         if weight >= share or len(part) == MOST_ITEMS:
-            yield part
-            part, weight = [], 0
+            yield part, False
+            part, weight, written = [], 0, 0
     if part:
-        yield part
+        yield part, False

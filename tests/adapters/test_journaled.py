@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from crux_workspace import workspace
 from crux_workspace.errors import ErrorCode, InvalidInputError, StateError, StorageError
@@ -344,6 +345,25 @@ async def test_what_is_just_at_a_limit_is_kept_and_one_byte_more_is_refused(what
         assert record is not None
         assert record.body == body
         assert await reader.sequences([PART]) == [2]
+
+
+@pytest.mark.parametrize("text", ['\\"', "\U0001f600", "x"], ids=["escaped", "wide", "plain"])
+async def test_values_at_the_limit_are_taken_into_checkpoints(text: str) -> None:
+    """JSON takes more bytes of a value than it has characters: no node grows beyond what the store takes."""
+    below = _TakesSoMuch()
+    store = journaled(below, max_value_bytes=LIMIT)
+    most = LIMIT // 2 - 1_000  # what JSON writes as two bytes each just fits
+    values = {}
+    for number, share in enumerate([0.5, 1.0, 0.3, 0.3, 0.3, 1.0, 0.1, *[0.01] * 60], 1):
+        count = int(most * share) // len(text.encode())
+        value = f'{{"v":"{text * count}"}}'.encode()
+        values[f"k\x01{number:03d}"] = value
+        batch = replace(_one(number, b""), puts=[Put(f"k\x01{number:03d}", value)])
+        await store.commit(PART, batch)
+    assert await audit(below, PART) == len(values)
+    assert [key for key in below.held if key.startswith("checkpoint/")]
+    page = await journaled(below).scan(PART, "k\x01", limit=1_000)
+    assert {record.key: record.value for record in page.records} == values
 
 
 async def test_values_of_any_bytes_come_back(writing: Writing) -> None:
