@@ -115,6 +115,49 @@ async def test_only_its_own_mounts_are_there(ws: Workspace, part: httpx.AsyncCli
         assert answer.status_code in (200, 400, 403, 404), (path, params)
 
 
+@pytest.mark.parametrize("how", ["alone", "as it was", "staged", "in operations"])
+@pytest.mark.parametrize(
+    "away",
+    [
+        f"/{HIDDEN}/b.md",
+        f"/workspace/{HIDDEN}.md",
+        f"/workspace/public/../{HIDDEN}.md",
+        f"/workspace/public{HIDDEN}/c.md",
+    ],
+)
+async def test_several_files_at_once_are_read_from_its_own_mounts_only(
+    ws: Workspace, part: httpx.AsyncClient, how: str, away: str
+) -> None:
+    here, none = "/workspace/public/a.md", f"{away}.none"
+    await ws.write(here, "open")
+    for path in (f"/{HIDDEN}/b.md", f"/workspace/{HIDDEN}.md", f"/workspace/public{HIDDEN}/c.md"):
+        await ws.write(path, "kept from others")
+    params = {"at": "4"} if how == "as it was" else {}
+    begun = (await post(part, "transaction/begin")).json()
+    headers = {"workspace-transaction": begun["transaction"]} if how == "staged" else {}
+
+    async def read(*paths: str) -> httpx.Response:
+        if how == "in operations":
+            return await post(
+                part, "transaction", operations=[{"verb": "read_many", "paths": list(paths)}]
+            )
+        return await part.post(
+            "/v1/read_many", json={"paths": list(paths)}, params=params, headers=headers
+        )
+
+    allowed = await read(here)
+    assert allowed.status_code == 200, allowed.text
+    assert '"open"' in allowed.text
+    told = []
+    for paths in ([away], [here, away], [away, here], [here, none]):
+        answer = await read(*paths)
+        assert answer.status_code in (400, 403), answer.text
+        assert "kept from others" not in answer.text
+        assert '"open"' not in answer.text
+        told.append((answer.status_code, answer.json()["code"]))
+    assert len(set(told)) == 1, told
+
+
 @pytest.mark.parametrize("path", ["usage"])
 async def test_totals_of_the_namespace_are_refused(part: httpx.AsyncClient, path: str) -> None:
     answer = await get(part, path)
