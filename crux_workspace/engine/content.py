@@ -53,6 +53,8 @@ __all__ = [
 ]
 
 _OFF_LOOP_BYTES = 1 << 20
+_WHOLE_BYTES = 1 << 16
+"""A stream of bytes up to here is handed on whole: an asset store then needs fewer trips than for one that may go on."""
 _PARTS_ON_LOOP = 2_000
 _T = TypeVar("_T")
 
@@ -220,14 +222,14 @@ async def _stream(
     mime_type: str,
     encoding: str | None,
 ) -> Prepared:
-    """Store a stream in constant memory; text that turns out small stays inline."""
+    """Store a stream in constant memory; what turns out small is treated as if it had been given whole."""
     measure = Measure(ports, path, text=encoding is not None)
     head = bytearray()
-    small = ports.content.inline_text_below_bytes
+    small = _WHOLE_BYTES if encoding is None else ports.content.inline_text_below_bytes
     async for chunk in chunks:
         await _measured(measure, chunk)
         head += chunk
-        if encoding is None or len(head) > small:
+        if len(head) > small:
             break
     else:
         data = bytes(head)

@@ -57,12 +57,11 @@ class LocalFilesAssetStore:
         """See `AssetStore.put`. A stream that breaks or is cancelled leaves nothing."""
         upload = _Upload(self._tree, options, self._clock)
         try:
-            await _in_thread(upload.begin)
             if isinstance(data, bytes):
-                await _in_thread(upload.write, data)
-            else:
-                async for chunk in data:
-                    await _in_thread(upload.write, chunk)
+                return await _in_thread(upload.whole, data)
+            await _in_thread(upload.begin)
+            async for chunk in data:
+                await _in_thread(upload.write, chunk)
             return await _in_thread(upload.finish)
         except BaseException:
             await _in_thread(upload.abort)
@@ -199,6 +198,12 @@ class _Upload:
         ref = ref_of(self._names)
         uri = self._tree.root.joinpath(*self._names).as_uri()
         return StoredAsset(ref, uri, self._size, self._digest.hexdigest(), now)
+
+    def whole(self, data: bytes) -> StoredAsset:
+        """Do all steps at once: each way to a thread and back is a wait behind everybody else on a busy loop."""
+        self.begin()
+        self.write(data)
+        return self.finish()
 
     def abort(self) -> None:
         """Leave nothing behind, whatever step was reached; the error that led here is the one to report."""

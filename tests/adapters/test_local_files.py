@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,21 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(folder: Path) -> LocalFilesAssetStore:
     return LocalFilesAssetStore(folder, clock=lambda: 1_234_567)
+
+
+async def test_bytes_take_one_trip_to_a_thread(
+    store: LocalFilesAssetStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trips: list[object] = []
+    to_thread = asyncio.to_thread
+
+    async def counted(work: Any, *given: Any, **options: Any) -> Any:
+        trips.append(work)
+        return await to_thread(work, *given, **options)
+
+    monkeypatch.setattr(asyncio, "to_thread", counted)
+    await store.put(b"x" * 20_000, _options("p%01n/whole"))
+    assert len(trips) == 1
 
 
 async def test_bytes_and_streams_come_back(store: LocalFilesAssetStore, folder: Path) -> None:

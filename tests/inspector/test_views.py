@@ -114,6 +114,18 @@ async def test_a_path_that_never_held_a_file_says_so(look: Look) -> None:
     await expect(seen.main.get_by_role("heading", name="There is no file here")).to_be_visible()
 
 
+async def test_a_version_that_never_was_is_not_offered(ws: Workspace, look: Look) -> None:
+    await ws.write("/workspace/a.txt", "one")
+    seen = await look(calm=False)  # the browser's console tells of the missing version
+    await seen.go(path="/workspace/a.txt", v=99)
+    await expect(seen.main.get_by_role("alert")).to_contain_text("no version 99")
+    await expect(seen.main.get_by_role("button", name="Undo")).to_be_visible()
+    for name in ("Restore", "Finalize"):
+        await expect(seen.main.get_by_role("button", name=name)).to_have_count(0)
+    await seen.go(path="/workspace/a.txt")
+    await expect(seen.main.get_by_role("button", name="Finalize")).to_be_visible()
+
+
 async def test_json_is_shown_in_its_pretty_form(ws: Workspace, look: Look) -> None:
     await ws.write("/workspace/a.json", {"name": "x", "list": [1, 2]})
     seen = await look()

@@ -13,8 +13,15 @@ from typing import Any
 
 import pytest
 
-from crux_workspace import ContentOptions, Limits
+from crux_workspace import ContentOptions, Limits, workspace
 from crux_workspace.errors import ErrorCode, InvalidInputError
+from crux_workspace.storage import (
+    MemoryAssetStore,
+    MemoryRecordStore,
+    PutOptions,
+    Storage,
+    StoredAsset,
+)
 from crux_workspace.testing.workspace import refused
 
 SMALL = ContentOptions(inline_text_below_bytes=20)
@@ -257,6 +264,23 @@ async def test_a_stream_is_bounded_by_the_file_limit(make_ws: Any) -> None:
         await ws.write("/workspace/a", endless())
     assert pulled < 100
     assert not await ws.exists("/workspace/a")
+
+
+@pytest.mark.parametrize(("size", "given"), [(65_536, "bytes"), (65_537, "async_generator")])
+async def test_a_small_stream_of_bytes_is_handed_on_whole(size: int, given: str) -> None:
+    seen: list[str] = []
+
+    class Watched(MemoryAssetStore):
+        async def put(self, data: Any, options: PutOptions) -> StoredAsset:
+            seen.append(type(data).__name__)
+            return await super().put(data, options)
+
+    kept = Storage(MemoryRecordStore(), Watched())
+    async with workspace(id="w", namespace="n", storage=kept) as ws:
+        file = await ws.write("/workspace/a", chunks(b"\0" * 1_000, b"\1" * (size - 1_000)))
+        assert (file.size, file.storage) == (size, "asset")
+        assert await ws.read_bytes("/workspace/a") == b"\0" * 1_000 + b"\1" * (size - 1_000)
+    assert seen == [given]
 
 
 async def test_the_inline_limit_is_inclusive(make_ws: Any) -> None:

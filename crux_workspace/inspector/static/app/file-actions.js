@@ -31,12 +31,15 @@ export function Actions({ file, head, shown, onDone, download }) {
   const writes = mayWrite(file.path) && file.storage !== "virtual";
   const seen = { path: file.path, if_version: seenVersion(file) };
   const old = shown !== file.version;
+  // An address may name a version that the file never had.
+  const exists = shown >= 1 && shown <= file.version;
   const redoable = head?.operation === "undo" || head?.operation === "redo";
   const pinned = file.pinned_version === shown;
   return html`<div class="actions">
     ${writes &&
     html`
       ${old &&
+      exists &&
       html`<${Button}
         icon="rotate-ccw"
         kind="primary"
@@ -55,6 +58,7 @@ export function Actions({ file, head, shown, onDone, download }) {
       <//>
       <${Button} icon="redo-2" busy=${busy === "redo"} disabled=${!redoable} onClick=${() => run("redo", "/v1/redo", seen, "Redone.")}>Redo<//>
       ${!pinned &&
+      exists &&
       html`<${Button}
         icon="badge-check"
         busy=${busy === "finalize"}
