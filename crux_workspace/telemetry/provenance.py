@@ -47,11 +47,11 @@ def active_provenance() -> tuple[str, str] | None:
     digits); the span id has 16. The answer is the same before and during an operation, whether or not that operation has a span.
     Never raises.
     """
-    trace = sys.modules.get("opentelemetry.trace")
-    if trace is None:
+    contexts = sys.modules.get("opentelemetry.context")
+    if contexts is None:
         return None
     try:
-        if trace.get_current_span() is trace.INVALID_SPAN:
+        if not contexts.get_current():  # nothing is active, so no span is either
             return None
         span = calling_span()
         stamp = span.get_span_context()

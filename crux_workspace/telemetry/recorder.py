@@ -55,8 +55,6 @@ class OperationRecorder:
     @property
     def listening(self) -> bool:
         """Whether somebody listens to spans or metrics now."""
-        if not (self._given or TRACES in sys.modules or MEASURES in sys.modules):
-            return False  # nobody can: OpenTelemetry is not even imported
         quiet = self._quiet
         # A glance at both variables instead of two questions: this is asked twice a write.
         if quiet is not None:
@@ -64,6 +62,8 @@ class OperationRecorder:
             if getattr(traces, tracer, self) is None and getattr(measures, meter, self) is None:
                 return False
             self._quiet = None
+        elif not (self._given or TRACES in sys.modules or MEASURES in sys.modules):
+            return False  # nobody can: OpenTelemetry is not even imported
         if self._tracers.find() is not None or self.metrics.listening:
             return True
         homes = self._tracers.silent_home, self.metrics.source.silent_home

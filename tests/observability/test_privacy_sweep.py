@@ -27,10 +27,13 @@ ROOT = Path(__file__).parents[2]
 PATH = "/workspace/hush/plan.md"
 SAMPLE = (
     "tests/transactions/test_net_changes.py",
-    "tests/transactions/test_ending.py",
     "tests/mounts/test_delegation.py",
     "tests/tools/test_tools.py",
     "tests/scenarios/test_artifacts.py",
+    "tests/server/test_scopes.py",
+    "tests/server/test_events.py",
+    "tests/http/test_telling.py",
+    "tests/inspector/test_access.py",
 )
 
 

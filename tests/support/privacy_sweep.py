@@ -12,8 +12,8 @@ import inspect
 import logging
 import re
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import PurePath
 from typing import Any
@@ -188,24 +188,35 @@ class Sweep:
         """Return a method that learns what goes in, and what comes out as far as it is awaited."""
         name = method.__name__
 
-        @functools.wraps(method)
-        def door(this: object, *args: Any, **options: Any) -> Any:
-            for value in (*args, *options.values()):
+        def entered(*given: Any) -> None:
+            for value in given:
                 self.learn(value, f"an argument of {name}")
-            if inspect.iscoroutinefunction(method):
-                return self._awaited(lambda: method(this, *args, **options), name)
+
+        async def awaited(this: object, *args: Any, **options: Any) -> Any:
+            entered(*args, *options.values())
+            result = await method(this, *args, **options)
+            self.learn(result, f"a result of {name}")
+            return result
+
+        async def iterated(this: object, *args: Any, **options: Any) -> AsyncIterator[Any]:
+            entered(*args, *options.values())
+            async with aclosing(method(this, *args, **options)) as items:
+                async for item in items:
+                    self.learn(item, f"a result of {name}")
+                    yield item
+
+        def called(this: object, *args: Any, **options: Any) -> Any:
+            entered(*args, *options.values())
             result = method(this, *args, **options)
             self.learn(result, f"a result of {name}")
             return result
 
-        return door
-
-    async def _awaited(self, work: Callable[[], Any], name: str) -> Any:
-        result = (
-            await work()
-        )  # made here: a call that is cancelled before it begins leaves nothing behind
-        self.learn(result, f"a result of {name}")
-        return result
+        door: Callable[..., Any] = called
+        if inspect.iscoroutinefunction(method):
+            door = awaited
+        elif inspect.isasyncgenfunction(method):
+            door = iterated
+        return functools.wraps(method)(door)
 
     @contextmanager
     def _recorders(self) -> Iterator[None]:
@@ -298,6 +309,10 @@ _VOCABULARY = {
 
 
 _SWEEP = pytest.StashKey[Sweep]()
+LEFT_OUT = {
+    "tests/server/test_traces.py::test_an_sdk_is_pointed_at_it": "two processes share the deployment's key, which the sweep replaces",
+}
+"""Tests that the sweep cannot play, and why."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -306,6 +321,13 @@ def pytest_configure(config: pytest.Config) -> None:
     stack = ExitStack()
     stack.enter_context(sweep.installed())
     config.add_cleanup(stack.close)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what cannot be played."""
+    left_out = [item for item in items if item.nodeid in LEFT_OUT]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(autouse=True)
