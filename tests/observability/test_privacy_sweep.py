@@ -34,6 +34,11 @@ SAMPLE = (
     "tests/server/test_events.py",
     "tests/http/test_telling.py",
     "tests/inspector/test_access.py",
+    "tests/watch/test_blocking.py",
+    "tests/histories/test_neighbours.py",
+    "tests/regressions/test_upkeep.py",
+    "tests/frameworks/test_messages.py",
+    "tests/entrypoints/mcp/test_server.py",
 )
 
 
