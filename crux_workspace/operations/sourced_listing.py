@@ -223,7 +223,7 @@ def sparing(tree: SourceTree, failed: dict[str, str] | None) -> Iterator[None]:
     except StorageError as error:
         if failed is None:
             raise
-        _log.warning("the source of the mount %s failed (%s)", tree.mount.path, error.code.value)
+        _log.warning("a mount is left out, for its source failed (%s)", error.code.value)
         failed[tree.mount.path] = error.code.value
 
 
