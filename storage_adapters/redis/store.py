@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from msgspec import structs
 
 from crux_workspace.storage.capabilities import StoreCapabilities
+from crux_workspace.storage.ending import Ending
 from crux_workspace.storage.failures import closed_error, forked_error, wrong_loop_error
 from crux_workspace.storage.guessing import Guesses, Noting
 from crux_workspace.storage.layout import META_KEY, check_size
@@ -81,8 +82,7 @@ class RedisRecordStore:
         self._keys = Keyspace(target.prefix, target.database)
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
-        self._closing = False
-        self._ending: asyncio.Task[None] | None = None
+        self._ending = Ending()
         self._committing = 0
         self._idle = asyncio.Event()
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -92,7 +92,7 @@ class RedisRecordStore:
         self.capabilities = replace(type(self).capabilities, durable=link.durable)
 
     def __repr__(self) -> str:
-        state = "closed" if self._closing else "open"
+        state = "closed" if self._ending.has_begun else "open"
         return f"RedisRecordStore({self._target.place!r}, {state})"
 
     @classmethod
@@ -253,14 +253,11 @@ class RedisRecordStore:
 
         Whoever is cancelled meanwhile only does not wait for the end.
         """
-        if os.getpid() != self._pid or (self._ending is not None and self._ending.done()):
+        if os.getpid() != self._pid or self._ending.is_over:
             return
         if asyncio.get_running_loop() is not self._loop:
             raise wrong_loop_error()
-        if self._ending is None:
-            self._closing = True
-            self._ending = self._loop.create_task(self._end())
-        await asyncio.shield(self._ending)
+        await self._ending.reach(self._end)
 
     async def _end(self) -> None:
         await self._hints.aclose()
@@ -281,7 +278,7 @@ class RedisRecordStore:
             return await self._apply(partition, batch, since)
         finally:
             self._committing -= 1
-            if self._closing and not self._committing:
+            if self._ending.has_begun and not self._committing:
                 self._idle.set()
 
     async def _apply(self, partition: str, batch: Batch, since: Generation | None) -> Committed:
@@ -311,7 +308,7 @@ class RedisRecordStore:
     def _check(self) -> None:
         if os.getpid() != self._pid:
             raise forked_error()
-        if self._closing:
+        if self._ending.has_begun:
             raise closed_error()
         if asyncio.get_running_loop() is not self._loop:
             raise wrong_loop_error()

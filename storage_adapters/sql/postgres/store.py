@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
+from crux_workspace.storage.ending import Ending
 from crux_workspace.storage.failures import closed_error
 from crux_workspace.storage.records import (
     Batch,
@@ -50,11 +51,10 @@ class PostgresRecordStore:
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._closing = False
-        self._ending: asyncio.Task[None] | None = None
+        self._ending = Ending()
 
     def __repr__(self) -> str:
-        state = "closed" if self._closing else "open"
+        state = "closed" if self._ending.has_begun else "open"
         return f"PostgresRecordStore({self._database.address.shown!r}, {state})"
 
     @property
@@ -183,13 +183,10 @@ class PostgresRecordStore:
 
         Whoever is cancelled meanwhile only does not wait for the end.
         """
-        if self._database.is_elsewhere or (self._ending is not None and self._ending.done()):
+        if self._database.is_elsewhere or self._ending.is_over:
             return
         self._database.check_loop()
-        if self._ending is None:
-            self._closing = True
-            self._ending = asyncio.get_running_loop().create_task(self._end())
-        await asyncio.shield(self._ending)
+        await self._ending.reach(self._end)
 
     async def _end(self) -> None:
         await self._idle.wait()
@@ -199,7 +196,7 @@ class PostgresRecordStore:
         await self._database.leave()
 
     def _reading(self) -> Texts:
-        if self._closing:
+        if self._ending.has_begun:
             raise closed_error()
         self._database.check()
         return self._database.texts
