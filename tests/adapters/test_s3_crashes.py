@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from obstore.store import S3Store
 
 from crux_workspace import Retention, Workspace, workspace
 from crux_workspace.errors import StorageError
@@ -31,6 +30,7 @@ from crux_workspace.storage.layout import partition_name
 from crux_workspace.testing import DelegatingAssetStore, FixedClock
 from storage_adapters.object_stores import ObstoreAssetStore
 from storage_adapters.s3 import S3AssetStore, S3Settings
+from tests.support.adapted import obstore_of
 from tests.support.s3_server import S3Server, serving
 from tests.support.soundness import check_sound
 from tests.watch.conftest import until
@@ -57,13 +57,9 @@ def _by_boto3(server: S3Server, prefix: str, clock: Clock) -> AssetStore:
 
 
 def _by_obstore(server: S3Server, prefix: str, clock: Clock) -> AssetStore:
-    store = S3Store(
-        server.bucket,
-        endpoint=server.endpoint,
-        region="us-east-1",
-        access_key_id=server.member.access_key,
-        secret_access_key=server.member.secret_key,
-        client_options={"allow_http": True, "timeout": timedelta(seconds=2)},
+    store = obstore_of(
+        server,
+        timeout=timedelta(seconds=2),
         retry_config={"max_retries": 1, "retry_timeout": timedelta(seconds=4)},
     )
     return ObstoreAssetStore(store, prefix, clock=clock)

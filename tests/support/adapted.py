@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from obstore.store import S3Store
 
@@ -13,9 +15,12 @@ from crux_workspace.testing import MemoryMinimalStore
 from storage_adapters.journaled import journaled
 from storage_adapters.object_stores import ObstoreAssetStore
 from storage_adapters.s3 import S3AssetStore, S3Settings
-from tests.support.s3_server import s3_server
+from tests.support.s3_server import S3Server, s3_server
 
-__all__ = ["journaled_storage", "obstore_storage", "s3_assets", "s3_storage"]
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig
+
+__all__ = ["journaled_storage", "obstore_of", "obstore_storage", "s3_assets", "s3_storage"]
 
 
 def journaled_storage(below: MemoryMinimalStore | None = None) -> Storage:
@@ -33,16 +38,25 @@ async def s3_storage() -> Storage:
 async def obstore_storage() -> Storage:
     """Records in memory, assets in S3 by obstore, below a prefix of their own."""
     server = await asyncio.to_thread(s3_server)
-    store = S3Store(
+    records = MemoryRecordStore()
+    assets = ObstoreAssetStore(obstore_of(server), secrets.token_hex(6))
+    return Storage(records, assets, owned=(records, assets))
+
+
+def obstore_of(server: S3Server, *, timeout: timedelta | None = None, **options: Any) -> S3Store:
+    """Open a server's bucket by obstore; `options` are those of its `S3Store`."""
+    settings: ClientConfig = {"allow_http": True}
+    if timeout is not None:
+        settings["timeout"] = timeout
+    return S3Store(
         server.bucket,
         endpoint=server.endpoint,
         region="us-east-1",
         access_key_id=server.member.access_key,
         secret_access_key=server.member.secret_key,
-        client_options={"allow_http": True},
+        client_options=settings,
+        **options,
     )
-    records, assets = MemoryRecordStore(), ObstoreAssetStore(store, secrets.token_hex(6))
-    return Storage(records, assets, owned=(records, assets))
 
 
 async def s3_assets(
