@@ -72,7 +72,7 @@ def exists_refused(path: str, what: str = "file") -> PathExistsError:
         details={"path": path},
         hint="Pass overwrite=True to replace it; what it held stays in its history."
         if what == "file"
-        else "Choose a name that is free.",
+        else None,
     )
 
 

@@ -123,26 +123,17 @@ async def masked_error(call: Call, error: WorkspaceError) -> WorkspaceError:
             "The limits of the namespace refuse the change.", code=error.code, details=details
         )
     if error.code == ErrorCode.VERSION_CONFLICT:
-        details = await _conflict(call, error.details)
-        return type(error)(
-            error.message,
-            code=error.code,
-            details=details,
-            hint=error.hint,
-            retryable=error.retryable,
-        )
+        return _retold(error, error.message, await _conflict(call, error.details))
     if error.code == ErrorCode.TRANSACTION_CONFLICT:
         conflicts = [
             await _conflict(call, conflict)
             for conflict in error.details.get("conflicts", [])
             if principal.router.find(str(conflict.get("path"))) is not None
         ]
-        return type(error)(
+        return _retold(
+            error,
             "The transaction was refused: what it read or wrote changed since it began; nothing was applied.",
-            code=error.code,
-            details={**error.details, "conflicts": conflicts},
-            hint=error.hint,
-            retryable=True,
+            {**error.details, "conflicts": conflicts},
         )
     if isinstance(error, AccessDeniedError) and error.code == ErrorCode.OUTSIDE_MOUNTS:
         return AccessDeniedError(
@@ -151,6 +142,12 @@ async def masked_error(call: Call, error: WorkspaceError) -> WorkspaceError:
             hint=error.hint,
         )
     return error
+
+
+def _retold(error: WorkspaceError, message: str, details: dict[str, Any]) -> WorkspaceError:
+    return type(error)(
+        message, code=error.code, details=details, hint=error.hint, retryable=error.retryable
+    )
 
 
 async def _conflict(call: Call, conflict: dict[str, Any]) -> dict[str, Any]:

@@ -135,7 +135,6 @@ def failed_precondition(path: str, details: dict[str, Any]) -> Refusal:
         412,
         f"{path} is not what If-Match or If-None-Match demands.",
         code=ErrorCode.VERSION_CONFLICT,
-        hint="Read it again and decide again.",
         details={"path": path, **details},
         retryable=True,
     )
