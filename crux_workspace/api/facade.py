@@ -21,7 +21,7 @@ from crux_workspace.errors import ErrorCode, InvalidInputError, StateError
 from crux_workspace.model.files import GcReport, NamespacePage, Usage
 from crux_workspace.model.labels import check_label
 from crux_workspace.model.options import check_flags
-from crux_workspace.model.paths import check_namespace
+from crux_workspace.model.paths import check_namespace, check_namespace_prefix
 from crux_workspace.model.settings import Mount
 from crux_workspace.operations import housekeeping, reading
 from crux_workspace.operations.space import Space
@@ -284,9 +284,7 @@ class Workspace(VersionMethods, WatchMethods, PromptMethods):
             >>> (await ws.namespaces()).names
             ['default']
         """
-        given: object = prefix
-        is_blank = isinstance(given, str) and not given.strip()
-        check_namespace(f"{prefix}-" if is_blank else prefix)  # a start may hold what a name may
+        check_namespace_prefix(prefix)
         core = self._core
 
         async def call() -> NamespacePage:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import get_args
 
 from crux_workspace.api.runner import Runner
-from crux_workspace.errors import InvalidInputError
 from crux_workspace.events.cursors import parse_event_cursor, partition_mark
 from crux_workspace.events.forward import find_end
 from crux_workspace.events.hub import hub_of
 from crux_workspace.events.matching import WatchedPath
 from crux_workspace.events.opening import NamespaceSource
 from crux_workspace.events.watching import WatchHandle, WatchRequest
-from crux_workspace.model.events import OnError, WatchStart
-from crux_workspace.model.options import MOST, needed_number
+from crux_workspace.model.events import OnError, WatchStart, check_watch
 from crux_workspace.model.paths import PathLike, normalise_directory_hint
 from crux_workspace.operations.space import Space
 
@@ -84,20 +81,17 @@ class WatchMethods:
         """
         core = self._runner.core
         core.enter()
-        if recursive is not None and not isinstance(recursive, bool):
-            raise InvalidInputError("recursive must be True, False or None.")
-        if start not in get_args(WatchStart):
-            raise InvalidInputError(
-                "start must be 'tail' or 'oldest'.", details={"option": "start"}
-            )
-        if on_error is not None and not callable(on_error):
-            raise InvalidInputError("on_error must be callable or None.")
+        check_watch(
+            recursive=recursive,
+            start=start,
+            on_error=on_error,
+            poll_interval_ms=poll_interval_ms,
+            limit=limit,
+        )
         where, directory = ("/", True) if path is None else normalise_directory_hint(path)
         core.router.browsable(where)
         deep = where == "/" if recursive is None else recursive
         place = None if cursor is None else parse_event_cursor(cursor)
-        for name, number in (("poll_interval_ms", poll_interval_ms), ("limit", limit)):
-            needed_number(name, number, most=MOST)
         runtime = core.watch_runtime()
         runtime.check()
 

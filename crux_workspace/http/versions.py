@@ -20,7 +20,7 @@ from crux_workspace.http.writing import HttpWrites
 from crux_workspace.model.diffs import FileDiff
 from crux_workspace.model.files import GcReport, IfVersion, NamespacePage, Usage, WorkspaceFile
 from crux_workspace.model.options import MOST, check_flags, needed_number, ordinal, whole_number
-from crux_workspace.model.paths import PathLike, check_namespace
+from crux_workspace.model.paths import PathLike, check_namespace, check_namespace_prefix
 from crux_workspace.model.versions import CommitEntry, VersionEntry
 
 __all__ = ["HttpVersions"]
@@ -195,9 +195,7 @@ class HttpVersions(HttpWrites):
     ) -> NamespacePage:
         """List the namespaces of the workspace, as `Workspace.namespaces` does; those that the token may use."""
         self._caller.core.enter()
-        given: object = prefix
-        is_blank = isinstance(given, str) and not given.strip()
-        check_namespace(f"{prefix}-" if is_blank else prefix)  # a start may hold what a name may
+        check_namespace_prefix(prefix)
         needed_number("limit", limit)
         names: builtins.list[str] = []
         while True:

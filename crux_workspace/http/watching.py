@@ -6,7 +6,7 @@ import asyncio
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self, get_args
+from typing import Self
 
 from crux_workspace.errors import InvalidInputError
 from crux_workspace.events.cursors import parse_event_cursor
@@ -14,8 +14,7 @@ from crux_workspace.events.delivery import Callbacks, EventCallback
 from crux_workspace.http.calling import Caller, Stoppable
 from crux_workspace.http.feed import Feed, Reporter, Wanted
 from crux_workspace.http.sending import any_path
-from crux_workspace.model.events import OnError, WatchStart, WorkspaceChangeEvent
-from crux_workspace.model.options import MOST, needed_number
+from crux_workspace.model.events import OnError, WatchStart, WorkspaceChangeEvent, check_watch
 from crux_workspace.model.paths import PathLike
 
 __all__ = ["HttpWatchHandle", "begin_watch"]
@@ -168,14 +167,13 @@ def begin_watch(
     core = caller.core
     core.enter()
     caller.named(namespace)
-    if recursive is not None and not isinstance(recursive, bool):
-        raise InvalidInputError("recursive must be True, False or None.")
-    if start not in get_args(WatchStart):
-        raise InvalidInputError("start must be 'tail' or 'oldest'.", details={"option": "start"})
-    if on_error is not None and not callable(on_error):
-        raise InvalidInputError("on_error must be callable or None.")
-    for name, value in (("poll_interval_ms", poll_interval_ms), ("limit", limit)):
-        needed_number(name, value, most=MOST)
+    check_watch(
+        recursive=recursive,
+        start=start,
+        on_error=on_error,
+        poll_interval_ms=poll_interval_ms,
+        limit=limit,
+    )
     if cursor is not None:
         parse_event_cursor(cursor)
     arguments = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
-from crux_workspace.errors import WorkspaceError
+from crux_workspace.errors import InvalidInputError, WorkspaceError
 from crux_workspace.model.changes import ChangeType
+from crux_workspace.model.options import MOST, needed_number
 from crux_workspace.model.values import Value
 
-__all__ = ["OnError", "WatchError", "WatchStart", "WorkspaceChangeEvent"]
+__all__ = ["OnError", "WatchError", "WatchStart", "WorkspaceChangeEvent", "check_watch"]
 
 WatchStart: TypeAlias = Literal["tail", "oldest"]
 
@@ -67,3 +68,17 @@ class WatchError(Value):
 
 OnError: TypeAlias = Callable[[WatchError], object]
 """Called with each problem of a watch; what it returns is awaited if it can be."""
+
+
+def check_watch(
+    *, recursive: object, start: object, on_error: object, poll_interval_ms: object, limit: object
+) -> None:
+    """Refuse options that no watch can have (``INVALID_ARGUMENT``); its path, cursor and namespace are judged where they mean something."""
+    if recursive is not None and not isinstance(recursive, bool):
+        raise InvalidInputError("recursive must be True, False or None.")
+    if start not in get_args(WatchStart):
+        raise InvalidInputError("start must be 'tail' or 'oldest'.", details={"option": "start"})
+    if on_error is not None and not callable(on_error):
+        raise InvalidInputError("on_error must be callable or None.")
+    for name, number in (("poll_interval_ms", poll_interval_ms), ("limit", limit)):
+        needed_number(name, number, most=MOST)

@@ -23,6 +23,7 @@ __all__ = [
     "PathLike",
     "ancestors",
     "check_namespace",
+    "check_namespace_prefix",
     "check_workspace_id",
     "is_at_or_below",
     "is_below",
@@ -187,6 +188,18 @@ def check_namespace(value: str) -> str:
             (``INVALID_ARGUMENT``).
     """
     return _check_id(value, "namespace")
+
+
+def check_namespace_prefix(value: str) -> str:
+    """Return the start of namespaces as it was given: it may hold what a namespace may, and be blank, or empty for all.
+
+    Raises:
+        InvalidInputError: No namespace starts with it (``INVALID_ARGUMENT``).
+    """
+    given: object = value
+    is_blank = isinstance(given, str) and not given.strip()
+    check_namespace(f"{value}-" if is_blank else value)
+    return value
 
 
 def check_workspace_id(value: str) -> str:
